@@ -8,7 +8,7 @@ use crate::address::Address;
 use crate::error::Error;
 use crate::renew;
 use crate::store::record::{Credential, Granted, Origin, moment, now};
-use crate::store::{Pointer, Store, Taken};
+use crate::store::{Pointer, Store, Stored, Taken};
 use crate::token::TokenEndpoint;
 
 /// How long a revocation may take.
@@ -70,7 +70,7 @@ pub enum LoggedOut {
     Revoked,
     /// The login is deleted here. The authorization server has no way to take tokens back: they end by themselves.
     Deleted,
-    /// The login is deleted here, but the authorization server could not be told.
+    /// The login is deleted here, but the authorization server could not be told: it was not reached, or the login was damaged.
     NotRevoked(Error),
     /// Nobody was logged in.
     Nobody,
@@ -123,7 +123,8 @@ fn standing(granted: &Granted) -> Standing {
 /// Logs out of a server: tells the authorization server if it wants to know, and deletes the login here in any case.
 ///
 /// # Errors
-/// If it cannot be deleted.
+/// If it cannot be read or deleted. A login that cannot be read (its file belongs to another version, or may not be opened) is left as
+/// it is; a damaged one is deleted.
 pub async fn logout(store: &Store, server: &str) -> Result<LoggedOut, Error> {
     logout_through(store, server, &Asker::of_this_machine()).await
 }
@@ -134,7 +135,15 @@ pub async fn logout(store: &Store, server: &str) -> Result<LoggedOut, Error> {
 /// If it cannot be deleted.
 pub async fn logout_through(store: &Store, server: &str, asker: &Asker) -> Result<LoggedOut, Error> {
     let server = Address::of_server(server)?;
-    let pointed = store.find(&server)?;
+    let pointed = match store.look_for(&server) {
+        Stored::There(pointer) => Some(pointer),
+        Stored::NotThere | Stored::Damaged(_) => None,
+        Stored::Unreadable(error) => return Err(error),
+    };
+    // Before anything is changed: a login that cannot be read is not half deleted.
+    if let Some(Stored::Unreadable(error)) = pointed.as_ref().map(|pointed| store.look(pointed)) {
+        return Err(error);
+    }
     // From here on nobody uses it, and a renewal that still runs is waited for.
     store.unpoint(&server).await?;
     let canonical = server.canonical();
@@ -142,7 +151,7 @@ pub async fn logout_through(store: &Store, server: &str, asker: &Asker) -> Resul
         store.credentials()?.into_iter().filter(|credential| credential.grants.contains_key(&canonical));
     let mut all: Vec<Pointer> =
         stored.map(|credential| Pointer::new(&server, &credential.issuer, &credential.client.id)).collect();
-    // A login that cannot be read can still be deleted.
+    // A login that is damaged can still be deleted.
     all.extend(pointed.filter(|pointed| !all.contains(pointed)));
     let mut done = Ok(LoggedOut::Nobody);
     for pointer in all {
@@ -162,11 +171,17 @@ pub async fn logout_through(store: &Store, server: &str, asker: &Asker) -> Resul
 /// Ends what one credential has for this server.
 async fn end(store: &Store, server: &Address, pointer: Pointer, asker: &Asker) -> Result<LoggedOut, Error> {
     let lock = renew::locked(store, &pointer).await?;
-    let credential = store.read(&pointer).ok().flatten();
+    let (credential, damage) = match store.look(&pointer) {
+        Stored::There(credential) => (Some(credential), None),
+        Stored::NotThere => (None, None),
+        Stored::Damaged(error) => (None, Some(error)),
+        Stored::Unreadable(error) => return Err(error),
+    };
     let granted = credential.as_ref().and_then(|credential| credential.grants.get(&pointer.server));
     let done = match credential.as_ref().zip(granted) {
         Some((credential, granted)) => revoke(asker, server, credential, granted).await,
-        None => LoggedOut::Deleted,
+        // The tokens that could be revoked are not known.
+        None => damage.map_or(LoggedOut::Deleted, LoggedOut::NotRevoked),
     };
     store.forget(&lock, pointer).await?;
     Ok(done)

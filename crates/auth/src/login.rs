@@ -6,6 +6,8 @@
 
 mod response;
 
+use std::path::PathBuf;
+
 use linetender_wire::http::Asker;
 
 use crate::address::Address;
@@ -20,7 +22,7 @@ use crate::renew;
 use crate::scopes;
 use crate::secret::Secret;
 use crate::store::record::{ClientRecord, Granted, StepUps, now};
-use crate::store::{Lock, Pointer, Store};
+use crate::store::{Lock, Pointer, Store, Stored};
 use crate::token::{HEARD_OUT, TokenEndpoint};
 
 /// A login to one server.
@@ -70,6 +72,8 @@ pub struct LoggedIn {
     pub scopes: Vec<String>,
     /// Whether it can be renewed without a person.
     pub stays: bool,
+    /// A damaged file that was in the way, where it is now. A logout from this server deletes it.
+    pub moved_aside: Option<PathBuf>,
 }
 
 impl Login {
@@ -128,10 +132,9 @@ impl Login {
 
     /// What was granted before, by the same issuer: nothing of another one is ever used.
     fn stored(&self, issuer: &str) -> Result<Option<Granted>, Error> {
-        let Some(pointer) = self.store.find(&self.server)?.filter(|pointer| pointer.issuer == issuer) else {
-            return Ok(None);
-        };
-        let credential = self.store.read(&pointer).unwrap_or_default();
+        let pointer = readable(self.store.look_for(&self.server))?;
+        let Some(pointer) = pointer.filter(|pointer| pointer.issuer == issuer) else { return Ok(None) };
+        let credential = readable(self.store.look(&pointer))?;
         Ok(credential.and_then(|mut credential| credential.grants.remove(&self.server.canonical())))
     }
 
@@ -290,28 +293,34 @@ impl Login {
     ) -> Result<LoggedIn, Error> {
         let pointer = Pointer::new(&self.server, &found.issuer.issuer, &client.id);
         let lock = renew::locked(&self.store, &pointer).await?;
-        let done = LoggedIn {
+        let mut done = LoggedIn {
             server: self.server.to_string(),
             issuer: found.issuer.issuer.clone(),
             scopes: granted.scopes.clone(),
             stays: granted.refresh.is_some() || self.client.grant.is_machine(),
+            moved_aside: None,
         };
-        self.keep_under(lock, found, client, granted).await?;
+        done.moved_aside = self.keep_under(lock, found, client, granted).await?;
         Ok(done)
     }
 
-    /// The same, by whoever has the lock of that credential.
+    /// The same, by whoever has the lock of that credential. Returns where a damaged file is now that was in the way.
     pub(crate) async fn keep_under(
         &self,
         lock: Lock,
         found: &Discovered,
         client: ClientRecord,
         granted: Granted,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<PathBuf>, Error> {
         let issuer = &found.issuer;
         let pointer = Pointer::new(&self.server, &issuer.issuer, &client.id);
-        // A damaged file is replaced: whoever logs in wants just that.
-        let stored = self.store.read(&pointer).ok().flatten();
+        // A file that cannot be read may hold logins to other servers: it is never replaced.
+        let (stored, aside) = match self.store.look(&pointer) {
+            Stored::There(credential) => (Some(credential), None),
+            Stored::NotThere => (None, None),
+            Stored::Damaged(_) => (None, Some(self.store.move_aside(&lock, &pointer).await?)),
+            Stored::Unreadable(error) => return Err(error),
+        };
         let mut credential = stored.unwrap_or_else(|| renew::empty(found, client.clone()));
         credential.client = client;
         credential.token_endpoint = issuer.token_endpoint.clone().unwrap_or_default();
@@ -323,7 +332,7 @@ impl Login {
         if let Some(before) = before.filter(|before| *before != pointer) {
             crate::account::drop_grant(&self.store, before).await;
         }
-        Ok(())
+        Ok(aside)
     }
 
     /// The authorization server does not know the client that was registered there: the next login registers another.
@@ -335,6 +344,15 @@ impl Login {
         if let Err(error) = self.store.write(&lock, credential, "auth tidy").await {
             tracing::debug!(%error, "client not marked as gone");
         }
+    }
+}
+
+/// A record, if it can be had. A damaged one is of no use to a login; one that cannot be read now may be.
+fn readable<T>(stored: Stored<T>) -> Result<Option<T>, Error> {
+    match stored {
+        Stored::There(record) => Ok(Some(record)),
+        Stored::NotThere | Stored::Damaged(_) => Ok(None),
+        Stored::Unreadable(error) => Err(error),
     }
 }
 

@@ -24,7 +24,7 @@ use crate::discover::Discovered;
 use crate::error::{Error, ErrorKind};
 use crate::secret::Secret;
 use crate::store::record::{ClientRecord, Credential, Ended, Granted, Intent, moment, now};
-use crate::store::{Lock, Pointer, Store, Taken};
+use crate::store::{Lock, Pointer, Store, Stored, Taken};
 use crate::tasks;
 use crate::token::{Failed, HEARD_OUT, TokenEndpoint, Tokens, WITHIN};
 
@@ -331,8 +331,13 @@ impl Renewal {
         let tokens = match machine(&endpoint, &found.resource, &scopes).await {
             Ok(tokens) => tokens,
             Err(failed) => {
-                let known = self.store.read(&pointer).ok().flatten();
-                let known = known.unwrap_or_else(|| empty(&found, client.clone()));
+                // Without a record there is nothing to mark.
+                let known = match self.store.look(&pointer) {
+                    Stored::There(known) => known,
+                    Stored::NotThere | Stored::Damaged(_) | Stored::Unreadable(_) => {
+                        empty(&found, client.clone())
+                    }
+                };
                 return Err(self.machine_failed(&lock, &known, failed).await);
             }
         };

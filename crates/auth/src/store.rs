@@ -23,7 +23,7 @@ use crate::address::Address;
 use crate::encode::sha256;
 use crate::error::{Error, ErrorKind};
 use crate::secret::Secret;
-pub(crate) use files::replace_file;
+pub(crate) use files::{Stored, replace_file};
 pub(crate) use lock::{Lock, Taken, take as lock_file};
 use record::{Credential, Granted};
 
@@ -112,9 +112,18 @@ impl Store {
 
     /// Which credential is this server's own.
     pub(crate) fn find(&self, server: &Address) -> Result<Option<Pointer>, Error> {
-        let found: Option<Pointer> = files::read(&self.server_file(&server.canonical()))?;
+        self.look_for(server).record()
+    }
+
+    /// What is in the place of that.
+    pub(crate) fn look_for(&self, server: &Address) -> Stored<Pointer> {
+        self.pointer(&server.canonical())
+    }
+
+    fn pointer(&self, canonical: &str) -> Stored<Pointer> {
+        let file = self.server_file(canonical);
         // Two addresses have the same hash only if somebody copied files about.
-        Ok(found.filter(|pointer| pointer.version == VERSION && pointer.server == server.canonical()))
+        files::look(&file).only_if(&file, |pointer: &Pointer| pointer.server == canonical)
     }
 
     /// All servers that have one.
@@ -128,24 +137,29 @@ impl Store {
     }
 
     pub(crate) fn read(&self, pointer: &Pointer) -> Result<Option<Credential>, Error> {
-        let found: Option<Credential> = files::read(&self.credential_file(pointer))?;
-        match found {
-            Some(found) if found.version != VERSION => Err(Error::new(
-                ErrorKind::Store,
-                format_args!(
-                    "the login at {} was stored by another version of linetender; update linetender, or log in again",
-                    found.issuer
-                ),
-            )),
-            found => {
-                let mut found = found
-                    .filter(|found| found.issuer == pointer.issuer && found.client.id == pointer.client_id);
-                if let Some(found) = &mut found {
-                    self.0.unsaved.add_to(&pointer.name(), found);
-                }
-                Ok(found)
-            }
+        self.look(pointer).record()
+    }
+
+    /// What is in the place of a credential. Who replaces or deletes one decides by this.
+    pub(crate) fn look(&self, pointer: &Pointer) -> Stored<Credential> {
+        let mut found = self.on_disk(pointer);
+        if let Stored::There(credential) = &mut found {
+            self.0.unsaved.add_to(&pointer.name(), credential);
         }
+        found
+    }
+
+    fn on_disk(&self, pointer: &Pointer) -> Stored<Credential> {
+        let file = self.credential_file(pointer);
+        files::look(&file).only_if(&file, |found: &Credential| {
+            found.issuer == pointer.issuer && found.client.id == pointer.client_id
+        })
+    }
+
+    /// Moves a damaged credential aside, under its lock, and returns where it is now.
+    pub(crate) async fn move_aside(&self, _lock: &Lock, pointer: &Pointer) -> Result<PathBuf, Error> {
+        let file = self.credential_file(pointer);
+        off_thread(move || files::move_aside(&file)).await
     }
 
     /// Waits for the lock of a credential, no longer than `wait`.
@@ -191,7 +205,15 @@ impl Store {
         let store = self.clone();
         off_thread(move || {
             let file = store.server_file(&pointer.server);
-            let before: Option<Pointer> = files::read(&file).ok().flatten();
+            let before = match store.pointer(&pointer.server) {
+                Stored::There(before) => Some(before),
+                Stored::NotThere => None,
+                Stored::Damaged(_) => {
+                    files::move_aside(&file)?;
+                    None
+                }
+                Stored::Unreadable(error) => return Err(error),
+            };
             files::replace(&file, &pointer, "auth pointer")?;
             drop(lock);
             store.announce();
@@ -206,6 +228,7 @@ impl Store {
         let (store, file) = (self.clone(), self.server_file(&server.canonical()));
         off_thread(move || {
             files::remove(&file)?;
+            files::remove_aside(&file)?;
             drop(lock);
             store.announce();
             Ok(())
@@ -229,19 +252,29 @@ impl Store {
         }
     }
 
-    /// Forgets what a credential has for this server, and the credential itself if it is of no use to another.
+    /// Forgets what a credential has for this server, and the credential itself if it is of no use to another. A damaged file goes, and
+    /// what was moved aside before.
     pub(crate) async fn forget(&self, _lock: &Lock, pointer: Pointer) -> Result<(), Error> {
         let store = self.clone();
         off_thread(move || {
             let file = store.credential_file(&pointer);
-            if let Some(mut credential) = files::read::<Credential>(&file)? {
-                credential.grants.remove(&pointer.server);
-                if credential.grants.is_empty() {
-                    files::remove(&file)?;
-                } else {
-                    files::replace(&file, &credential, "auth forget")?;
+            match store.on_disk(&pointer) {
+                Stored::There(mut credential) => {
+                    credential.grants.remove(&pointer.server);
+                    if credential.grants.is_empty() {
+                        files::remove(&file)?;
+                    } else {
+                        files::replace(&file, &credential, "auth forget")?;
+                    }
                 }
+                Stored::NotThere => {}
+                Stored::Damaged(error) => {
+                    tracing::warn!(%error, "damaged login deleted");
+                    files::remove(&file)?;
+                }
+                Stored::Unreadable(error) => return Err(error),
             }
+            files::remove_aside(&file)?;
             store.announce();
             Ok(())
         })

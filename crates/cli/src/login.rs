@@ -134,6 +134,14 @@ fn told(store: &Store, target: &Target, done: &LoggedIn) -> io::Result<()> {
         "Logged in to {}.\nAuthorization server: {}\nScopes: {scopes}\n{ends}",
         target.shown, done.issuer
     );
+    if let Some(aside) = &done.moved_aside {
+        tell(&format!(
+            "A damaged file with logins at {} was in the way: it is now {}. `linetender logout` deletes it. Logins to other servers that \
+             were in it have to be made again.",
+            done.issuer,
+            aside.display()
+        ));
+    }
     let lines = text.lines().map(|line| visible::line(line).into_owned()).collect::<Vec<_>>().join("\n");
     writeln!(io::stdout().lock(), "{lines}")
 }

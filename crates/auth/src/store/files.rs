@@ -1,5 +1,6 @@
 //! Files that are whole or not there: written beside their place, synced, and renamed into it.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -7,9 +8,10 @@ use std::time::Duration;
 
 use linetender_holder::trusted;
 use linetender_wire::test_hooks;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
+use super::VERSION;
 use crate::encode::base64url;
 use crate::error::{Error, ErrorKind};
 use crate::system;
@@ -23,41 +25,142 @@ const MOST: usize = 4096;
 /// After this time a file beside its place was left there.
 const LEFT: Duration = Duration::from_secs(60);
 
+/// What the name of a damaged file that was moved aside has after the name of its place.
+const ASIDE: &str = ".damaged-";
+
 /// The file that changes with every change.
 pub(super) const CHANGED: &str = "changed";
 
-/// What a file holds; `None` if there is none.
-pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
-    let file = match trusted::read(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::store(format_args!("read the login in {}", path.display()), &error)),
-    };
-    let mut text = Vec::new();
-    let doing = format_args!("read the login in {}", path.display());
-    file.take(LONGEST).read_to_end(&mut text).map_err(|error| Error::store(doing, &error))?;
-    serde_json::from_slice(&text).map(Some).map_err(|error| {
-        // What stands there is a secret, so only the place is said.
-        let (line, column) = (error.line(), error.column());
-        let words = format_args!(
-            "the login in {} is damaged (line {line}, column {column}); delete that file and log in again",
-            path.display()
-        );
-        Error::new(ErrorKind::Store, words)
-    })
+/// What is in the place of a file.
+pub(crate) enum Stored<T> {
+    /// A record of this version.
+    There(T),
+    /// No file.
+    NotThere,
+    /// A file that holds no record. Nothing in it can be used, by any version.
+    Damaged(Error),
+    /// A file that may hold a good record: it cannot be opened or read now, or another version of linetender wrote it. Replacing it could
+    /// lose logins.
+    Unreadable(Error),
 }
 
-/// What all files of a folder hold. One that is damaged is passed over.
+impl<T> Stored<T> {
+    /// The record, if there is one.
+    ///
+    /// # Errors
+    /// If there is a file without a record that can be used.
+    pub(crate) fn record(self) -> Result<Option<T>, Error> {
+        match self {
+            Self::There(record) => Ok(Some(record)),
+            Self::NotThere => Ok(None),
+            Self::Damaged(error) | Self::Unreadable(error) => Err(error),
+        }
+    }
+
+    /// The same, but a record that is not what the caller looks for counts as damage.
+    pub(super) fn only_if(self, path: &Path, is_wanted: impl FnOnce(&T) -> bool) -> Self {
+        match self {
+            Self::There(record) if !is_wanted(&record) => {
+                Self::Damaged(damaged(path, "it holds another login"))
+            }
+            other => other,
+        }
+    }
+}
+
+/// The part of a record that every version has.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+/// Reads a file.
+pub(super) fn look<T: DeserializeOwned>(path: &Path) -> Stored<T> {
+    let unread = |error| {
+        let doing = format_args!("read the login in {}", path.display());
+        Stored::Unreadable(Error::store(doing, &error))
+    };
+    let mut text = Vec::new();
+    match trusted::read(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text)) {
+        Ok(read) if read as u64 > LONGEST => return unread(io::ErrorKind::FileTooLarge.into()),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Stored::NotThere,
+        Err(error) => return unread(error),
+    }
+    // A record of another version need not have the fields of this one.
+    if let Ok(Versioned { version }) = serde_json::from_slice(&text)
+        && version != VERSION
+    {
+        let words = format_args!(
+            "the login in {} was stored by another version of linetender (version {version} of the file, not {VERSION}); \
+             update linetender, or delete that file and log in again",
+            path.display()
+        );
+        return Stored::Unreadable(Error::new(ErrorKind::Store, words));
+    }
+    serde_json::from_slice(&text).map_or_else(
+        |error| {
+            // What stands there is a secret, so only the place is said.
+            let (line, column) = (error.line(), error.column());
+            Stored::Damaged(damaged(path, format_args!("line {line}, column {column}")))
+        },
+        Stored::There,
+    )
+}
+
+fn damaged(path: &Path, why: impl Display) -> Error {
+    let words = format_args!(
+        "the login in {} is damaged ({why}); a new login moves that file aside, and a logout deletes it",
+        path.display()
+    );
+    Error::new(ErrorKind::Store, words)
+}
+
+/// What all files of a folder hold. A file that is damaged or cannot be read is named and passed over.
 pub(super) fn all<T: DeserializeOwned>(folder: &Path) -> Result<Vec<T>, Error> {
     let listed = fs::read_dir(folder)
         .map_err(|error| Error::store(format_args!("list the logins in {}", folder.display()), &error))?;
     let mut found = Vec::new();
     for entry in listed.take(MOST).flatten() {
         let path = entry.path();
-        if path.extension().is_some_and(|extension| extension == "json")
-            && let Ok(Some(read)) = read(&path)
-        {
-            found.push(read);
+        if path.extension().is_some_and(|extension| extension == "json") {
+            match look(&path).record() {
+                Ok(read) => found.extend(read),
+                Err(error) => tracing::warn!(%error, "login passed over"),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Moves a damaged file out of its place and returns where it is now. A person may still get something out of it. The caller holds the
+/// lock.
+pub(super) fn move_aside(path: &Path) -> Result<PathBuf, Error> {
+    let doing = || format!("move the damaged login in {} aside", path.display());
+    let moved = (|| {
+        let (folder, name) = parts(path)?;
+        let aside = folder.join(format!("{name}{ASIDE}{}", unique()?));
+        fs::rename(path, &aside)?;
+        system::sync_folder(folder)?;
+        Ok(aside)
+    })();
+    let aside = moved.map_err(|error| Error::store(doing(), &error))?;
+    tracing::warn!(file = %aside.display(), "damaged login moved aside");
+    Ok(aside)
+}
+
+/// Removes the damaged files that were moved aside from this place. True if there was one.
+pub(super) fn remove_aside(path: &Path) -> Result<bool, Error> {
+    let doing = |error: io::Error| {
+        Error::store(format_args!("delete the damaged login of {}", path.display()), &error)
+    };
+    let (folder, name) = parts(path).map_err(doing)?;
+    let begins = format!("{name}{ASIDE}");
+    let mut found = false;
+    for entry in fs::read_dir(folder).map_err(doing)?.take(MOST).flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&begins) {
+            remove(&entry.path())?;
+            found = true;
         }
     }
     Ok(found)

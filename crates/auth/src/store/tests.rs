@@ -13,6 +13,8 @@ use crate::secret::Secret;
 use crate::system;
 use crate::token::Tokens;
 
+mod kept;
+
 /// A folder that is gone with the test.
 struct Folder(PathBuf);
 
