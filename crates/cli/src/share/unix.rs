@@ -6,6 +6,7 @@ mod order;
 mod private;
 mod process;
 mod program;
+mod proof;
 mod reach;
 
 use std::sync::Arc;

@@ -7,6 +7,7 @@ mod agent;
 mod foreign;
 mod kit;
 mod limits;
+mod strangers;
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The keeper: the process that holds shared servers.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -22,6 +22,7 @@ use tokio::time::{Instant, timeout};
 
 use super::order::{Ask, is_newer};
 use super::private::Private;
+use super::proof::Record;
 use super::reach::{is_locked, this_program};
 use super::{LOCK, SOCKET, program};
 use crate::stop::{self, Signals};
@@ -29,6 +30,9 @@ use crate::{args, hold, places, runtime};
 
 /// The hidden subcommand that a keeper is started with.
 pub(super) const SUBCOMMAND: &str = "keeper";
+
+/// The flag of the process that holds the servers, and not of the one that starts it.
+pub(super) const DETACHED: &str = "--detached";
 
 /// How long an asker may take to say what it wants.
 const ASKS: Duration = Duration::from_secs(5);
@@ -71,7 +75,7 @@ pub(crate) fn keeper(args: &args::Keeper) -> ExitCode {
 }
 
 async fn begin(args: &args::Keeper) -> ExitCode {
-    let (lock, listener) = match begun(&args.folder).await {
+    let Begun { lock, fence, listener } = match begun(&args.folder).await {
         Ok(Some(begun)) => begun,
         // Another one was faster.
         Ok(None) => return ExitCode::SUCCESS,
@@ -82,7 +86,6 @@ async fn begin(args: &args::Keeper) -> ExitCode {
         linetender::guard::let_reapers_hold(held.into());
     }
     linetender::guard::adopt_orphans();
-    let fence = next_fence(&lock).unwrap_or_default();
     let code = hold(args, listener, fence).await;
     drop(lock);
     code
@@ -92,15 +95,23 @@ async fn begin(args: &args::Keeper) -> ExitCode {
 fn detach(args: &args::Keeper) -> ExitCode {
     let started = this_program().and_then(|program| {
         let mut command = Command::new(program);
-        command.arg(SUBCOMMAND).arg(&args.folder).arg("--detached");
+        command.arg(SUBCOMMAND).arg(&args.folder).arg(DETACHED);
         command.arg("--linger").arg(format!("{}ms", args.linger.as_millis()));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
     });
     if started.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// A keeper that has the lock and the socket's name.
+struct Begun {
+    lock: File,
+    /// Its number among all that had the lock.
+    fence: u64,
+    listener: UnixListener,
+}
+
 /// Takes the lock, when everything of the keeper before is gone, and the socket's name. `None` if another keeper serves.
-async fn begun(folder: &Path) -> io::Result<Option<(File, UnixListener)>> {
+async fn begun(folder: &Path) -> io::Result<Option<Begun>> {
     trusted::folder(folder)?;
     let lock = trusted::append(&folder.join(LOCK))?;
     let socket = folder.join(SOCKET);
@@ -117,24 +128,15 @@ async fn begun(folder: &Path) -> io::Result<Option<(File, UnixListener)>> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
+    // Before anybody can connect: a window that connects looks up here whether this is the keeper.
+    let fence = Record::enter(&lock).unwrap_or_default().fence;
     let listener = UnixListener::bind(&socket)?;
     // Sticky: what cleans up runtime folders leaves it alone.
     // XDG Base Directory Specification: files that nobody touches for six hours may be removed, unless they have the sticky bit.
     // Some systems let only root set that bit on what is no folder.
     let with_mode = |mode| fs::set_permissions(&socket, fs::Permissions::from_mode(mode));
     with_mode(0o1600).or_else(|_| with_mode(0o600))?;
-    Ok(Some((lock, listener)))
-}
-
-/// This keeper's number among all that had the lock.
-fn next_fence(mut lock: &File) -> io::Result<u64> {
-    let mut text = String::new();
-    lock.rewind()?;
-    lock.take(64).read_to_string(&mut text)?;
-    let next = text.trim().parse::<u64>().unwrap_or_default() + 1;
-    lock.set_len(0)?;
-    lock.write_all(next.to_string().as_bytes())?;
-    Ok(next)
+    Ok(Some(Begun { lock, fence, listener }))
 }
 
 /// What every connection needs.

@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use super::order::{Ask, Order};
 use super::process::Handle;
+use super::proof::{self, LockHolder};
 use super::{LOCK, SOCKET, STARTS};
 use crate::places;
 
@@ -34,6 +35,14 @@ const BEGINS: Duration = Duration::from_secs(45);
 
 /// If it has not begun by then, another one is started.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// How long a process at the keeper's socket that is not proven to be the keeper may take to answer as one. A keeper in another process
+/// namespace cannot be proven and answers at once; a keeper that goes in this moment is gone by then.
+const STRANGER: Duration = Duration::from_secs(1);
+
+/// How long a process that is neither a keeper nor a reaper of its servers may hold a lock of the keeper. It is looked at twice: a keeper
+/// that has just taken the lock has not entered itself yet.
+const HELD: Duration = Duration::from_secs(2);
 
 /// How long to wait where more wait than may.
 const BUSY: Duration = Duration::from_millis(200);
@@ -71,23 +80,38 @@ impl ToKeeper {
         let order = serde_json::to_string(&Ask::Line(Box::new(order))).map_err(|error| error.to_string())?;
         let mut last = "the keeper cannot be reached".to_owned();
         let until = Instant::now() + BEGINS;
+        let mut strange: Option<Instant> = None;
         while Instant::now() < until {
             let Knock { mut stream, keeper } = match knock(&self.folder).await {
                 Ok(Some(knock)) => knock,
                 Ok(None) => {
+                    strange = None;
                     self.start().await?;
                     continue;
                 }
                 // More wait there than may.
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    let since = *strange.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= STRANGER
+                        && matches!(LockHolder::of(&self.folder), LockHolder::Nobody | LockHolder::Other)
+                    {
+                        return Err(self.foreign(None));
+                    }
                     last = format!("the keeper takes nobody: {error}");
                     tokio::time::sleep(BUSY).await;
                     continue;
                 }
                 Err(error) => return Err(format!("{}: {error}", self.folder.join(SOCKET).display())),
             };
+            let proven = keeper.is_proven();
+            let patience = if proven {
+                strange = None;
+                ANSWERS
+            } else {
+                STRANGER.saturating_sub(strange.get_or_insert_with(Instant::now).elapsed())
+            };
             let mut offer = Offer::new();
-            match timeout(ANSWERS, hop::ask(&mut stream, &order, &mut offer)).await {
+            match timeout(patience, hop::ask(&mut stream, &order, &mut offer)).await {
                 Ok(Ok(Answer::Taken(taken))) => {
                     return Ok(Reached::new(stream, offer, &taken, Arc::new(keeper)));
                 }
@@ -96,6 +120,16 @@ impl ToKeeper {
                     "the keeper is being replaced".clone_into(&mut last);
                     tokio::time::sleep(LOOK).await;
                 }
+                // No answer of a keeper: asking again changes nothing.
+                Ok(Err(error))
+                    if matches!(error.kind(), io::ErrorKind::Other | io::ErrorKind::FileTooLarge) =>
+                {
+                    return Err(self.foreign(keeper.pid));
+                }
+                Ok(Err(_)) if strange.is_some_and(|since| since.elapsed() >= STRANGER) => {
+                    return Err(self.foreign(keeper.pid));
+                }
+                Err(_) if !proven => return Err(self.foreign(keeper.pid)),
                 Ok(Err(error)) => {
                     last = format!("the keeper went away: {error}");
                     tokio::time::sleep(LOOK).await;
@@ -113,6 +147,14 @@ impl ToKeeper {
         Err(last)
     }
 
+    /// The sentence about a process at the keeper's socket that is no keeper.
+    fn foreign(&self, pid: Option<i32>) -> String {
+        let who = pid
+            .filter(|pid| *pid != 0)
+            .map_or_else(|| "a process".to_owned(), |pid| format!("process {pid}"));
+        format!("{who} that is not linetender's keeper listens at {}", self.folder.join(SOCKET).display())
+    }
+
     /// Starts a keeper, or waits for whoever does.
     async fn start(&self) -> Result<(), String> {
         let until = Instant::now() + BEGINS;
@@ -122,7 +164,9 @@ impl ToKeeper {
         if self.folder.join(SOCKET).is_dir() {
             return Err(format!("{SOCKET} is a folder"));
         }
+        let begun = Instant::now();
         let mut started: Option<Instant> = None;
+        let mut was_other = false;
         loop {
             // Somebody else may have started one meanwhile.
             if matches!(knock(&self.folder).await, Ok(Some(_))) {
@@ -130,7 +174,19 @@ impl ToKeeper {
             }
             // One that was started may have found the one before still there, and gone.
             let due = started.is_none_or(|last| last.elapsed() >= AGAIN);
-            if due && (started.is_some() || is_locked(&lock)) {
+            // A window that starts a keeper needs no longer: a window that was stopped meanwhile, or another program, has that lock.
+            let starts = || started.is_some() || begun.elapsed() >= HELD || is_locked(&lock);
+            if due && starts() {
+                // Servers of the keeper before may take long to end. Another holder serves nobody.
+                let other = begun.elapsed() >= HELD && LockHolder::of(&self.folder) == LockHolder::Other;
+                if other && was_other {
+                    let lock = self.folder.join(LOCK);
+                    return Err(format!(
+                        "a process that shares no servers holds the lock {}",
+                        lock.display()
+                    ));
+                }
+                was_other = other;
                 self.detach().map_err(|error| format!("cannot start the keeper: {error}"))?;
                 started = Some(Instant::now());
             }
@@ -237,6 +293,14 @@ struct Process {
 }
 
 impl Process {
+    /// True if this is a keeper of this user, and not another program at its socket.
+    fn is_proven(&self) -> bool {
+        // The handle is older than the proof, so a process that lives afterwards is the one that was proven.
+        self.pid
+            .zip(self.handle.as_ref())
+            .is_some_and(|(pid, handle)| proof::is_keeper(&self.folder, pid) && handle.lives())
+    }
+
     /// Returns when it is gone, or that cannot be seen.
     async fn gone(&self) {
         let until = Instant::now() + ANSWERS;
@@ -268,9 +332,16 @@ impl Owner for Process {
     }
 
     fn kill(&self) {
-        if let Some(handle) = &self.handle {
-            tracing::warn!("the keeper of shared servers does not answer; killing it");
-            handle.kill();
+        match &self.handle {
+            Some(handle) if self.is_proven() => {
+                tracing::warn!("the keeper of shared servers does not answer; killing it");
+                handle.kill();
+            }
+            _ => {
+                tracing::warn!(
+                    "the keeper of shared servers does not answer, and cannot be proven to be one"
+                );
+            }
         }
     }
 }
