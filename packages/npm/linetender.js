@@ -12,11 +12,17 @@ let binary;
 try {
   binary = require.resolve(`${name}/bin/linetender${process.platform === 'win32' ? '.exe' : ''}`);
 } catch {
-  const known = Object.keys(require('./package.json').optionalDependencies);
+  // Without dependencies until the registry has them from us: npm would take the package of whoever registers their names.
+  const { optionalDependencies, platforms } = require('./package.json');
+  const known = Object.keys(optionalDependencies ?? platforms);
   console.error(
     known.includes(name)
-      ? `linetender: the package ${name} is not installed: npm leaves it out with --omit=optional or --no-optional. Install again without that.`
-      : `linetender: there is no binary for ${platform} yet (there is: ${known.map((known) => known.slice('linetender-'.length)).join(', ')}). With a Rust compiler: cargo install linetender-cli --locked`,
+      ? `linetender: the package ${name} is not installed: ${
+          platforms
+            ? 'install the file that tools/packages built of it together with this one.'
+            : 'npm leaves it out with --omit=optional or --no-optional. Install again without that.'
+        }`
+      : `linetender: there is no binary for ${platform} yet (there is: ${known.map((known) => known.slice('linetender-'.length)).join(', ')}). With a Rust compiler, in linetender's repository: cargo install --path crates/cli --locked`,
   );
   process.exit(1);
 }

@@ -87,6 +87,10 @@ pub(crate) fn wrap(args: &Wrap) -> ExitCode {
         show::say(&format!("linetender: {why}"));
         return ExitCode::from(FAILED);
     }
+    if let Some(why) = args.via.and_then(program::refusal) {
+        show::say(&format!("linetender: {why}"));
+        return ExitCode::from(FAILED);
+    }
     let files = match files(args) {
         Ok(Some(files)) => files,
         Ok(None) => {
@@ -184,18 +188,22 @@ fn change(args: &Wrap, file: &Path) -> Result<u8, Error> {
 
 fn wrapped(args: &Wrap, config: &Config, entries: &[Entry<'_>]) -> Outcome {
     let reader = agents::reader(&config.path);
-    let runner = program::runner().filter(|_| args.via.is_none());
-    if let Some(runner) = runner {
+    let start = Start::of_wrap(args.via, reader).sharing(args.share);
+    if let Some(runner) = start.lies_in_cache_of() {
+        show::say(&format!(
+            "warning: this linetender lies in a cache of {0}, which {0} may delete at any time; the entries would then not start. Install \
+             linetender in a lasting place and wrap again",
+            runner.name()
+        ));
+    } else if args.via.is_none()
+        && let Some(runner) = program::runner()
+        && program::PUBLISHED
+    {
         show::say(&format!(
             "this linetender lies in a cache of {0}, which may be emptied at any time: the entries start it through {0}",
             runner.name()
         ));
     }
-    let start = args
-        .via
-        .or(runner)
-        .map_or_else(|| Start::direct(reader), |via| Start::via(via, reader))
-        .sharing(args.share);
     let plan = plan::wrap(config.text(), entries, |entry| {
         if !args.wants(entry.name()) {
             return Choice::Skip;

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::program::PUBLISHED;
+
 /// Rewrite an agent's config so that its servers run through linetender; --undo reverts it.
 ///
 /// Edits JSON (comments and formatting are kept) and Codex's TOML, prints a diff, and saves the original as
@@ -15,7 +17,6 @@ use std::path::PathBuf;
     linetender wrap ~/.cursor/mcp.json --undo    revert it\n  \
     linetender wrap cursor                       rewrite every config of this agent\n  \
     linetender wrap --all --check                print the diff for every config in the list\n  \
-    linetender wrap .mcp.json --via uvx          for a shared file: works where linetender is not installed\n  \
     linetender wrap cursor --share               one process per server for all windows and agents\n\n\
     Exit codes:\n  \
     0  success, or nothing to do\n  \
@@ -40,7 +41,7 @@ pub(crate) struct Wrap {
     pub(crate) undo: bool,
 
     /// Start linetender through a package runner, which downloads it where it is not installed
-    #[arg(long, value_name = "RUNNER", requires = "which", conflicts_with = "undo")]
+    #[arg(long, value_name = "RUNNER", requires = "which", conflicts_with = "undo", hide = !PUBLISHED)]
     pub(crate) via: Option<Via>,
 
     /// Run each server once for all agents of this user (`run --share`), except those that keep state

@@ -1,5 +1,6 @@
 //! What stands in a configuration as the program: linetender by its name, where this very one is, or a package runner.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::agents::Reader;
@@ -26,6 +27,10 @@ const ENDS: &[&str] = if cfg!(windows) { &[".exe", ".cmd"] } else { &[""] };
 
 const NAME: &str = "linetender";
 
+/// Whether the public registries have our packages under our names. Until they do, nothing that we write or print may name one:
+/// whoever registers the name first would run programs with the rights of everybody who has such an entry.
+pub(super) const PUBLISHED: bool = false;
+
 /// How an entry starts linetender: a program, and the words between it and `run`.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
@@ -47,6 +52,13 @@ impl Start {
     pub(super) fn direct(reader: Reader) -> Self {
         let start = || on_path(NAME, reader).or_else(own).unwrap_or_else(|| NAME.to_owned());
         Self { program: start(), words: Vec::new(), share: false }
+    }
+
+    /// How entries are to start it: through this package runner, if one was asked for; if a runner started it, through that one where
+    /// there is a package to find.
+    pub(super) fn of_wrap(via: Option<Via>, reader: Reader) -> Self {
+        let via = via.or_else(runner).filter(|_| PUBLISHED);
+        via.map_or_else(|| Self::direct(reader), |via| Self::via(via, reader))
     }
 
     pub(super) fn via(via: Via, reader: Reader) -> Self {
@@ -73,6 +85,11 @@ impl Start {
         let words = words.collect::<Option<_>>()?;
         let share = call.behind_start().iter().any(|word| word.text() == Some("--share"));
         Some(Self { program: program.text()?.to_owned(), words, share })
+    }
+
+    /// The package runner whose cache the program lies in.
+    pub(super) fn lies_in_cache_of(&self) -> Option<Via> {
+        cache_of(Path::new(&self.program))
     }
 
     /// Whether an entry with it is known as ours by it alone.
@@ -127,13 +144,31 @@ pub(super) fn runner() -> Option<Via> {
     cache_of(&std::env::current_exe().ok()?)
 }
 
+/// Why no entry is written that starts linetender through this package runner.
+pub(super) fn refusal(via: Via) -> Option<String> {
+    (!PUBLISHED).then(|| {
+        format!(
+            "--via {} is refused: linetender is not in a public package registry yet, so such an entry would run the package of \
+             whoever registers its name first, with your rights. Install linetender where the file is used, and leave out --via",
+            via.name()
+        )
+    })
+}
+
 /// What a user types to start this program again.
-pub(super) fn typed() -> &'static str {
+pub(super) fn typed() -> Cow<'static, str> {
     match runner() {
-        Some(Via::Uvx) => "uvx linetender",
-        Some(Via::Npx) => "npx -y linetender",
-        None => NAME,
+        Some(_) if !PUBLISHED => own().map_or(NAME.into(), |own| in_shell(&own).into()),
+        Some(Via::Uvx) => "uvx linetender".into(),
+        Some(Via::Npx) => "npx -y linetender".into(),
+        None => NAME.into(),
     }
+}
+
+/// A path as one word of a command line.
+fn in_shell(path: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || "/._-+@:~\\".contains(character);
+    if path.chars().all(is_plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
 fn cache_of(path: &Path) -> Option<Via> {

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+mod names;
+
 const LINETENDER: &str = env!("CARGO_BIN_EXE_linetender");
 
 const CONFIG: &str = "{\n  // mine\n  \"mcpServers\": {\n    \"a\": { \"command\": \"npx\", \"args\": [\"-y\", \"x\"] },\n    \
