@@ -5,6 +5,7 @@
 //! servers and settings. So every complaint points at its place in the file, and after this nobody reads a file or the environment again.
 
 mod access;
+mod address;
 mod admin;
 mod agents;
 mod audit;

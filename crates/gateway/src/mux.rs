@@ -27,7 +27,7 @@ use bytes::Bytes;
 use linetender::{Era, Kind};
 use linetender_wire::frame::{self, Frame, Members, Message, Passed, sole, string};
 
-pub(crate) use acts::request_id;
+pub(crate) use acts::{is_unasked, request_id};
 pub(crate) use durable::{unread, with_key};
 pub(crate) use enter::{NoAgent, Way};
 pub(crate) use once::{Answer, Part, ask};

@@ -166,32 +166,7 @@ pub(crate) fn lets(kind: Kind, entry: &Entry, grant: &Grant, own: &str) -> bool 
         Kind::Prompts => entry.prompts.lets(own),
         Kind::Resources | Kind::Templates => entry.resources.lets_uri(own),
     };
-    shown
-        && grant.lets(kind, own)
-        && !(matches!(kind, Kind::Resources | Kind::Templates)
-            && hides_resources(entry, grant)
-            && goes_up(own))
-}
-
-/// Whether some resources are hidden.
-fn hides_resources(entry: &Entry, grant: &Grant) -> bool {
-    !(entry.resources.is_open() && grant.is_open())
-}
-
-/// Whether an address has a segment that leads elsewhere than it is spelt: a filter reads it as it is spelt, a server may not.
-fn goes_up(uri: &str) -> bool {
-    let is_dots = |segment: &str| {
-        let dots = segment.to_ascii_lowercase().replace("%2e", ".");
-        matches!(&*dots, "." | "..")
-    };
-    let path = uri
-        .split(['?', '#'])
-        .next()
-        .unwrap_or(uri)
-        .to_ascii_lowercase()
-        .replace("%2f", "/")
-        .replace("%5c", "/");
-    path.split(['/', '\\']).any(is_dots)
+    shown && grant.lets(kind, own)
 }
 
 /// The name of a tool that wants some of its arguments in headers, and which.

@@ -86,6 +86,7 @@ async fn read(
             batches.read(&mut lines, item)
         } {
             let taken = match item {
+                Item::Frame(frame) if mux::is_unasked(&frame) => true,
                 Item::Frame(frame) => match ambiguous(&frame) {
                     Some(refusal) => refuse.send(refusal.into()).await.is_ok(),
                     None => to.send(frame.into()).await.is_ok(),

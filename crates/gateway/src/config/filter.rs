@@ -1,13 +1,14 @@
 //! Which of a server's things are shown: names, with `*` for any text.
 //!
 //! What is to be shown is compared as it is spelt. What is to be hidden is also compared as a lenient server might read it: an agent
-//! that asks for `Kill` or `file:///%70rivate` must not get what `kill` and `file:///private` hide.
-
-use std::borrow::Cow;
+//! that asks for `Kill` or `file:///%70rivate` must not get what `kill` and `file:///private` hide. Addresses are judged by
+//! [`Address`], in all forms that a URL parser makes of them.
 
 use linetender::visible;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::address::Address;
 
 /// Filter by name: everything that matches `include` (default: all) and does not match `exclude`.
 #[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
@@ -22,15 +23,18 @@ pub struct Filter {
 impl Filter {
     /// Whether a name passes the filter.
     pub fn lets(&self, name: &str) -> bool {
-        self.shows(name) && !self.hides(name, name_as_read)
+        self.shows(name) && !self.hides(name)
     }
 
     /// Whether a resource with this address passes the filter.
     pub fn lets_uri(&self, uri: &str) -> bool {
-        let path = uri.split('#').next().unwrap_or(uri);
-        let bare = path.split('?').next().unwrap_or(path);
-        let readings = [uri, path, bare, bare.trim_end_matches('/')];
-        self.shows(uri) && !readings.iter().any(|reading| self.hides(reading, uri_as_read))
+        if self.is_open() {
+            return true;
+        }
+        Address::of(uri).is_some_and(|address| {
+            (self.include.is_empty() || address.is_within(&Address::of_patterns(&self.include)))
+                && !address.is_among(&Address::of_patterns(&self.exclude))
+        })
     }
 
     fn shows(&self, name: &str) -> bool {
@@ -38,14 +42,15 @@ impl Filter {
     }
 
     /// Whether it is hidden, as it is spelt or as it might be read.
-    fn hides(&self, name: &str, as_read: fn(&str) -> String) -> bool {
+    fn hides(&self, name: &str) -> bool {
         if self.exclude.is_empty() {
             return false;
         }
         // One reader ends a name at a zero byte, another passes over it.
-        let readings = [Some(as_read(name)), name.split_once('\0').map(|(begin, _)| as_read(begin))];
+        let readings =
+            [Some(name_as_read(name)), name.split_once('\0').map(|(begin, _)| name_as_read(begin))];
         self.exclude.iter().any(|pattern| {
-            let read = as_read(pattern);
+            let read = name_as_read(pattern);
             matches(pattern, name) || readings.iter().flatten().any(|name| matches(&read, name))
         })
     }
@@ -77,38 +82,9 @@ pub(super) fn is_hidden_by(pattern: &str, name: &str) -> bool {
 }
 
 /// A name as a lenient reader might read it: without case, invisible characters and space around it.
-fn name_as_read(name: &str) -> String {
+pub(super) fn name_as_read(name: &str) -> String {
     let visible = name.chars().filter(|character| !visible::is_hidden(*character)).map(plain);
     visible.flat_map(char::to_lowercase).collect::<String>().trim().to_owned()
-}
-
-/// An address as a lenient reader might read it: decoded, too, with one kind of slash and one of each.
-fn uri_as_read(uri: &str) -> String {
-    let mut read = String::with_capacity(uri.len());
-    for character in name_as_read(&decoded(uri)).chars() {
-        let character = if character == '\\' { '/' } else { character };
-        if !(character == '/' && read.ends_with('/')) {
-            read.push(character);
-        }
-    }
-    match read.strip_prefix("file:/localhost/") {
-        Some(path) => format!("file:/{path}"),
-        None => read,
-    }
-}
-
-fn decoded(uri: &str) -> Cow<'_, str> {
-    if !uri.contains('%') {
-        return uri.into();
-    }
-    let (bytes, mut read, mut at) = (uri.as_bytes(), Vec::with_capacity(uri.len()), 0);
-    while let Some(byte) = bytes.get(at) {
-        let digits = uri.get(at + 1..at + 3).filter(|_| *byte == b'%');
-        let hidden = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        read.push(hidden.unwrap_or(*byte));
-        at += if hidden.is_some() { 3 } else { 1 };
-    }
-    String::from_utf8_lossy(&read).into_owned().into()
 }
 
 /// Letters that some readers fold, and those of full width.

@@ -15,6 +15,61 @@ const SHOWN_IF_ANY: &str = "available_tools";
 /// Lists of tools that are hidden.
 const HIDDEN: [&str; 3] = ["excludeTools", "disabled_tools", "disabledTools"];
 
+/// What the keys of agents' filters speak of.
+const THINGS: [&str; 4] = ["tool", "prompt", "resource", "function"];
+
+/// What they do with it, as it begins in all its forms.
+const DEEDS: [&str; 17] = [
+    "includ", "exclud", "allow", "deny", "denied", "enabl", "disabl", "availab", "block", "hid", "show",
+    "visib", "filter", "only", "permit", "forbid", "restrict",
+];
+
+/// Keys that can be nothing but a filter, though they do not say of what.
+const ALONE: [&str; 14] = [
+    "include",
+    "included",
+    "exclude",
+    "excluded",
+    "allow",
+    "allowed",
+    "deny",
+    "denied",
+    "filter",
+    "filters",
+    "allowlist",
+    "denylist",
+    "whitelist",
+    "blacklist",
+];
+
+/// Tools that run without a question are no filter: `alwaysAllow`, `autoApprove`.
+const CONSENT: [&str; 2] = ["always", "auto"];
+
+/// How far a key may be from one of a filter's to be taken for it, however either is written.
+const NEAR: usize = 2;
+
+/// Whether a key that nobody knows was probably meant to hide something.
+pub(super) fn looks_like_a_filter(name: &str) -> bool {
+    let word = bare(name);
+    let has = |parts: &[&str]| parts.iter().any(|part| word.contains(part));
+    let is_consent = CONSENT.iter().any(|begin| word.starts_with(begin));
+    meant(name).is_some() || ALONE.contains(&&*word) || (!is_consent && has(&THINGS) && has(&DEEDS))
+}
+
+/// The key of a filter that is nearly this one.
+pub(super) fn meant(name: &str) -> Option<&'static str> {
+    let word = bare(name);
+    let known = HIDDEN.into_iter().chain(SHOWN).chain([SHOWN_IF_ANY]);
+    let far = known.map(|known| (strsim::damerau_levenshtein(&word, &bare(known)), known));
+    // Of two that are as near, such as `disabled_tools` and `disabledTools`, the first will do.
+    far.filter(|(far, _)| *far <= NEAR).min_by_key(|(far, _)| *far).map(|(_, known)| known)
+}
+
+/// A key without what agents write differently: capitals, and what stands between words.
+fn bare(name: &str) -> String {
+    name.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
 /// Puts the members of each server into our words.
 pub(super) fn in_our_words(servers: &mut Node, source: &Text<'_>) -> Result<(), Box<Problem>> {
     let Is::Table(servers) = &mut servers.is else { return Ok(()) };

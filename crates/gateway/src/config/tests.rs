@@ -171,6 +171,54 @@ fn a_filter_that_cannot_be_understood_is_refused_in_whosever_file() {
     assert_eq!(names(&read(fine).unwrap()), ["a"]);
 }
 
+/// Whoever wrote it wanted to hide a tool.
+#[test]
+fn a_nearly_right_filter_of_an_agent_is_refused_with_the_right_one() {
+    let with = |key: &str| {
+        format!("{{ \"mcpServers\": {{ \"a\": {{ \"command\": \"x\",\n\"{key}\": [\"kill\"] }} }} }}")
+    };
+    for (wrong, right) in [
+        ("excludeTool", "did you mean `excludeTools`?"),
+        ("excludedTools", "did you mean `excludeTools`?"),
+        ("exclude_tools", "did you mean `excludeTools`?"),
+        ("exclude-tools", "did you mean `excludeTools`?"),
+        ("ExcludeTools", "did you mean `excludeTools`?"),
+        ("exlcudeTools", "did you mean `excludeTools`?"),
+        ("disabledtools", "did you mean `disabled_tools`?"),
+        ("disable_tools", "did you mean `disabled_tools`?"),
+        ("allowed_tools", "did you mean `allowedTools`?"),
+        ("available-tools", "did you mean `available_tools`?"),
+        // Never the opposite of what was meant.
+        ("disallowedTools", "those to hide in `excludeTools`"),
+        ("blockedTools", "those to hide in `excludeTools`"),
+        ("toolFilter", "those to hide in `excludeTools`"),
+        ("default_tools_enabled", "those to hide in `excludeTools`"),
+        ("tool_denylist", "those to hide in `excludeTools`"),
+        ("hiddenPrompts", "those to hide in `excludeTools`"),
+        ("exclude", "those to hide in `excludeTools`"),
+    ] {
+        let problem = read(&with(wrong)).expect_err(wrong);
+        let said = problem.report();
+        assert_eq!((problem.line(), problem.column()), (2, 1), "{said}");
+        assert!(said.contains(&format!("unknown key `{wrong}`")) && said.contains(right), "{said}");
+    }
+    // What agents have besides filters is theirs.
+    for other in [
+        "alwaysAllow",
+        "autoApprove",
+        "alwaysAllowTools",
+        "tool_timeout_sec",
+        "supports_parallel_tool_calls",
+        "default_tools_approval_mode",
+        "trust",
+        "gallery",
+        "isActive",
+    ] {
+        let config = read(&with(other)).expect(other);
+        assert!(config.servers[0].is_open(), "{other}");
+    }
+}
+
 #[test]
 fn an_agents_own_filters_hold_here_too() {
     for (filter, shown) in [

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::foreign;
 use super::problem::{Problem, Text, key};
 use super::schema::{member as described, resolved, schema};
 use super::tree::{Is, Node, Style};
@@ -75,8 +76,8 @@ impl<'a> Walk<'a> {
                 (None, Some(known)) => {
                     let near = nearest(&member.name, known.keys());
                     let is_filter =
-                        place == Place::Filter || (place == Place::Server && is_near_a_filter(&member.name));
-                    let help = near.map(|near| format!("did you mean `{near}`?"));
+                        place == Place::Filter || (place == Place::Server && self.is_filter(&member.name));
+                    let help = self.help(&member.name, near, is_filter && place == Place::Server);
                     let said = |what: String| self.source.problem(member.at.clone(), what, help.clone());
                     // In an agent's file most of what we do not know is for somebody else.
                     if self.style == Style::Own || is_filter {
@@ -90,6 +91,26 @@ impl<'a> Walk<'a> {
             }
             true
         });
+    }
+}
+
+impl Walk<'_> {
+    /// Whether an unknown key of a server was probably meant to be a filter.
+    fn is_filter(&self, name: &str) -> bool {
+        is_near_a_filter(name) || (self.style == Style::Agents && foreign::looks_like_a_filter(name))
+    }
+
+    /// What was probably meant, in the words of whose file it is.
+    fn help(&self, name: &str, near: Option<&String>, is_filter: bool) -> Option<String> {
+        let of_agents = foreign::meant(name).filter(|_| is_filter && self.style == Style::Agents);
+        match of_agents.or(near.map(String::as_str)) {
+            Some(near) => Some(format!("did you mean `{near}`?")),
+            None if is_filter => Some(
+                "it looks like a filter, and is not understood: list the tools to show in `includeTools`, or those to hide in `excludeTools`"
+                    .to_owned(),
+            ),
+            None => None,
+        }
     }
 }
 

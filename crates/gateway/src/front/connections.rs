@@ -212,7 +212,11 @@ impl Entrance {
         if let Some(principal) = principal {
             if asks_for(request.uri().path()) == For::Servers {
                 match self.quotas.take(&principal) {
-                    Ok(permit) => in_flight.permitted(permit),
+                    Ok(permit) => {
+                        // What the body holds more than one message is known when it was read.
+                        request.extensions_mut().insert(permit.clone());
+                        in_flight.permitted(permit);
+                    }
                     Err(over) => return Passes::Out(Box::new(reply::over_quota(over))),
                 }
             }

@@ -14,6 +14,7 @@ use linetender_wire::http::headers::PROTOCOL_VERSION;
 use linetender_wire::{About, aside};
 
 use super::activity::{Activity, Receiving};
+use super::quota::{Over, Permit};
 use super::said::{Form, Said};
 use super::upload::{self, Cut, PAUSE};
 use super::who::{owner, principal};
@@ -140,6 +141,18 @@ pub(super) fn unread(cut: Cut, limit: usize, version: Version) -> Response {
 
 async fn answer(front: Arc<Front>, endpoint: Endpoint, head: &Parts, text: Bytes, said: Said) -> Response {
     let Said { mut frames, mut form } = said;
+    let said = frames.len();
+    if let Err(over) = take_more(head, said + form.refusals().len()) {
+        let principal = principal(&head.extensions);
+        for frame in &frames {
+            front.gateway.ends().saw(frame, &principal, Ended::Refused(Code::Overloaded.number()));
+        }
+        return reply::over_quota(over);
+    }
+    frames.retain(|frame| !mux::is_unasked(frame));
+    if frames.is_empty() && said > 0 && form.refusals().is_empty() {
+        return reply::accepted();
+    }
     if let Form::Batch { refusals } = &mut form {
         // One that cannot be read costs the others nothing.
         frames.retain(|frame| {
@@ -188,6 +201,15 @@ async fn answer(front: Arc<Front>, endpoint: Endpoint, head: &Parts, text: Bytes
     }
     drop(text);
     legacy::post(front, endpoint, head, Said { frames, form }).await
+}
+
+/// Takes room for the messages of a body, of which the entrance counted one.
+fn take_more(head: &Parts, messages: usize) -> Result<(), Over> {
+    let more = u32::try_from(messages.saturating_sub(1)).unwrap_or(u32::MAX);
+    match head.extensions.get::<Permit>() {
+        Some(permit) if more > 0 => permit.more(&principal(&head.extensions), more),
+        _ => Ok(()),
+    }
 }
 
 /// Tells whoever counts of the requests of a body that was not taken, if the response says that.

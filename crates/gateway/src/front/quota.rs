@@ -1,6 +1,7 @@
 //! How much one principal may ask: so many requests at once, and so many a second.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -53,11 +54,15 @@ pub(super) enum Over {
     Rate(Duration),
 }
 
-/// A request in progress.
+/// A request in progress, or as many as there are messages in its batch. It ends with its last clone.
+#[derive(Clone, Debug)]
+pub(super) struct Permit(Arc<Taken>);
+
 #[derive(Debug)]
-pub(super) struct Permit {
+struct Taken {
     of: Arc<Inner>,
     principal: u64,
+    requests: AtomicU32,
 }
 
 impl Quotas {
@@ -69,9 +74,29 @@ impl Quotas {
 
     /// One more request of this principal's.
     pub(super) fn take(&self, principal: &Principal) -> Result<Permit, Over> {
-        let inner = &self.0;
-        let taken = inner.accounts().take(principal.number(), inner.at_once, u64::from(inner.rate));
-        if let (Err(over), Some(requests)) = (&taken, taken.is_err().then(|| inner.refused.count()).flatten())
+        self.0.take(principal, 1)?;
+        let (of, principal) = (Arc::clone(&self.0), principal.number());
+        Ok(Permit(Arc::new(Taken { of, principal, requests: AtomicU32::new(1) })))
+    }
+}
+
+impl Permit {
+    /// Takes room for more requests of the same principal, which came in the same body: for all of them or for none.
+    pub(super) fn more(&self, principal: &Principal, requests: u32) -> Result<(), Over> {
+        self.0.of.take(principal, requests)?;
+        self.0.requests.fetch_add(requests, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn accounts(&self) -> MutexGuard<'_, Accounts> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, principal: &Principal, asks: u32) -> Result<(), Over> {
+        let taken = self.accounts().take(principal.number(), asks, self.at_once, u64::from(self.rate));
+        if let (Err(over), Some(requests)) = (&taken, taken.is_err().then(|| self.refused.count()).flatten())
         {
             let principal = &**principal.name();
             tracing::warn!(
@@ -81,36 +106,31 @@ impl Quotas {
                 "requests over a principal's limit refused (gateway.principal_requests, gateway.principal_rate)"
             );
         }
-        taken.map(|()| Permit { of: Arc::clone(inner), principal: principal.number() })
-    }
-}
-
-impl Inner {
-    fn accounts(&self) -> MutexGuard<'_, Accounts> {
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+        taken
     }
 }
 
 impl Accounts {
-    fn take(&mut self, principal: u64, at_once: u32, rate: u64) -> Result<(), Over> {
+    fn take(&mut self, principal: u64, asks: u32, at_once: u32, rate: u64) -> Result<(), Over> {
         let (now, second) = (Instant::now(), rate * REQUEST);
         if self.of.len() >= self.close_at && !self.of.contains_key(&principal) {
             self.of.retain(|_, account| account.in_progress > 0 || account.refilled(now, rate) < second);
             self.close_at = self.of.len() * 2 + SPARE;
         }
         let account = self.of.entry(principal).or_insert(Account { in_progress: 0, left: second, at: now });
-        if at_once > 0 && account.in_progress >= at_once {
+        if at_once > 0 && asks > at_once.saturating_sub(account.in_progress) {
             return Err(Over::AtOnce);
         }
         if rate > 0 {
             let left = account.refilled(now, rate);
             (account.left, account.at) = (left, now);
-            let Some(rest) = left.checked_sub(REQUEST) else {
-                return Err(Over::Rate(Duration::from_micros((REQUEST - left).div_ceil(rate))));
+            let cost = u64::from(asks) * REQUEST;
+            let Some(rest) = left.checked_sub(cost) else {
+                return Err(Over::Rate(Duration::from_micros((cost - left).div_ceil(rate))));
             };
             account.left = rest;
         }
-        account.in_progress += 1;
+        account.in_progress += asks;
         Ok(())
     }
 }
@@ -122,11 +142,12 @@ impl Account {
     }
 }
 
-impl Drop for Permit {
+impl Drop for Taken {
     fn drop(&mut self) {
+        let requests = *self.requests.get_mut();
         let mut accounts = self.of.accounts();
         if let Some(account) = accounts.of.get_mut(&self.principal) {
-            account.in_progress -= 1;
+            account.in_progress -= requests;
         }
     }
 }
@@ -163,6 +184,25 @@ mod tests {
         assert!(quotas.take(&one).is_ok() && quotas.take(&one).is_err());
         tokio::time::advance(Duration::from_secs(100)).await;
         assert_eq!((0..100).filter(|_| quotas.take(&one).is_ok()).count(), 10, "nothing is saved up");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn x16_a_batch_counts_as_its_messages_do_one_by_one_and_is_taken_whole_or_not_at_all() {
+        let settings = Settings { principal_requests: 5, principal_rate: 8, ..Settings::default() };
+        let quotas = Quotas::new(&settings);
+        let one = Principal::user(1);
+        let batch = quotas.take(&one).unwrap();
+        assert_eq!(batch.more(&one, 5).unwrap_err(), Over::AtOnce);
+        batch.more(&one, 3).unwrap();
+        let also = batch.clone();
+        drop(batch);
+        let last = quotas.take(&one).unwrap();
+        assert_eq!(quotas.take(&one).unwrap_err(), Over::AtOnce, "it is still in progress");
+        drop((also, last));
+        let next = quotas.take(&one).unwrap();
+        assert_eq!(next.more(&one, 3).unwrap_err(), Over::Rate(Duration::from_millis(125)));
+        tokio::time::advance(Duration::from_millis(125)).await;
+        assert!(next.more(&one, 3).is_ok());
     }
 
     #[tokio::test(start_paused = true)]

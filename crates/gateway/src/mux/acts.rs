@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use linetender::{Code, Kind, visible};
-use linetender_wire::frame::{Frame, Members, Passed, string};
+use linetender_wire::frame::{Frame, Members, Message, Passed, string};
 use serde_json::value::RawValue;
 
 use crate::ends::Ended;
@@ -80,6 +80,12 @@ pub(super) fn may_be_told(route: &Route, method: &str) -> bool {
                 | "notifications/roots/list_changed"
                 | "notifications/tasks/status"
         )
+}
+
+/// True for a request that was sent as a notification. A lenient server runs it, and no quota, audit or caller ever hears of it.
+// MCP, "Messages": the names of all notifications begin so, and no request's does.
+pub(crate) fn is_unasked(frame: &Frame) -> bool {
+    matches!(frame.message(), Message::Notification { method, .. } if !method.starts_with("notifications/"))
 }
 
 /// What a method is about: the kind, where its name stands, and what people call it.

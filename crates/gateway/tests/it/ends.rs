@@ -131,3 +131,36 @@ async fn what_http_alone_can_refuse_is_seen_too() {
     agent.post(&json!([call, call])).await.json().await;
     assert_eq!(book.taken(), [refused(-32600), refused(-32600)]);
 }
+
+#[tokio::test]
+async fn x16_each_call_of_a_batch_counts_and_is_seen() {
+    let book = Book::default();
+    let config = format!("[gateway]\nprincipal_requests = 16\n{CONFIG}");
+    let house = House::open_on(Rig::new().followed_by(book.clone()), "127.0.0.1:0", &config).await;
+    let calls = |count: usize| -> Value {
+        let call = |id| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "echo", "arguments": {} } });
+        (1..=count).map(call).collect()
+    };
+    let seen = |seen: Vec<Seen>| seen.into_iter().filter(|seen| seen.1 == "tools/call").collect::<Vec<_>>();
+    let agent = house.agent("/mcp/b").await;
+    for _ in 0..3 {
+        // What is in progress ends with its response, which may be read before that.
+        let answers = in_time(async {
+            loop {
+                let answer = agent.post(&calls(10)).await;
+                if answer.status != 429 {
+                    return answer.all().await;
+                }
+                book.taken();
+            }
+        });
+        answers.await;
+        assert_eq!(seen(book.taken()).len(), 10);
+        let refused = agent.post(&calls(20)).await;
+        assert_eq!(refused.status, 429);
+        assert_eq!(refused.headers["retry-after"], "1");
+        let code = Some(i64::from(Code::Overloaded.number()));
+        let each = at_the_door("tools/call", Some("echo"), Verdict::NOT_SENT, code);
+        assert_eq!(seen(book.taken()), vec![each; 20], "none of it was executed");
+    }
+}

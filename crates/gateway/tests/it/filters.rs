@@ -1,38 +1,9 @@
 //! What a filter cannot judge is neither shown nor let through.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use crate::kit::{House, config, is_answered, names, text};
-use linetender_badserver::program;
+use crate::kit::{House, Overheard, config, in_time, is_answered, names, text};
+use linetender_gateway::{Gateway, stdio};
 use serde_json::{Value, json};
-
-/// A server whose input is written down, with this in its table.
-struct Overheard {
-    heard: PathBuf,
-    text: String,
-}
-
-impl Overheard {
-    fn new(settings: &str) -> Self {
-        static LAST: AtomicU64 = AtomicU64::new(0);
-        let number = LAST.fetch_add(1, Ordering::Relaxed);
-        let heard = std::env::temp_dir().join(format!("linetender-heard-{}-{number}", std::process::id()));
-        let script = format!("tee -a {} | {} --era legacy --full", heard.display(), program().display());
-        let text = format!("[servers.a]\ncommand = 'sh'\nargs = ['-c', '{script}']\n{settings}\n");
-        Self { heard, text }
-    }
-
-    fn heard(&self) -> String {
-        std::fs::read_to_string(&self.heard).unwrap_or_default()
-    }
-}
-
-impl Drop for Overheard {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.heard);
-    }
-}
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 fn code(answer: &Value) -> i64 {
     answer["error"]["code"].as_i64().unwrap_or_default()
@@ -86,6 +57,65 @@ async fn a_call_that_wants_no_answer_is_not_let_past_a_filter() {
             assert!(heard.contains("roots/list_changed"), "{path}, {filtered}: {heard}");
         }
     }
+}
+
+#[tokio::test]
+async fn x19_a_request_without_an_id_reaches_no_server_even_if_nothing_is_hidden() {
+    let unasked = |method: &str| json!({ "jsonrpc": "2.0", "method": method, "params": { "name": "echo", "arguments": { "canary": 1 } } });
+    let roots = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
+    for (path, echo) in [("/mcp", "a__echo"), ("/mcp/a", "echo")] {
+        let server = Overheard::new("scope = 'session'");
+        let house = House::open(&server.text).await;
+        let agent = house.agent(path).await;
+        assert!(is_answered(&agent.call(echo, json!({})).await));
+        for method in ["tools/call", "resources/read", "vendor/run"] {
+            assert_eq!(agent.post(&unasked(method)).await.status, 202, "{method}");
+            assert_eq!(agent.post(&json!([unasked(method), unasked(method)])).await.status, 202, "{method}");
+            let ping = json!({ "jsonrpc": "2.0", "id": 5, "method": "ping" });
+            let answers = agent.post(&json!([unasked(method), ping])).await.all().await;
+            assert!(answers.iter().any(|answer| answer.to_string().contains("\"id\":5")), "{answers:?}");
+        }
+        assert_eq!(agent.post(&json!([unasked("tools/call"), roots])).await.status, 202);
+        // What is said later is heard later, so what was to be heard before was.
+        assert!(is_answered(&agent.call(echo, json!({})).await));
+        let heard = server.heard();
+        assert!(!heard.contains("canary"), "{path}: {heard}");
+        assert!(heard.contains("roots/list_changed"), "{path}: {heard}");
+    }
+}
+
+#[tokio::test]
+async fn x19_nor_does_it_over_pipes() {
+    let server = Overheard::new("scope = 'session'");
+    let gateway = Gateway::start(config(&server.text));
+    let (agent, ours) = tokio::io::duplex(1 << 16);
+    let (input, output) = tokio::io::split(ours);
+    let serves = stdio::serve(&gateway, input, output, std::future::pending());
+    let (hears, mut says) = tokio::io::split(agent);
+    let talks = async {
+        let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+        let call = |id: &str| {
+            let params = r#""params":{"name":"a__echo","arguments":{"canary":1}}"#;
+            format!(r#"{{"jsonrpc":"2.0",{id}"method":"tools/call",{params}}}"#)
+        };
+        let echo = |id: u8| call(&format!(r#""id":{id},"#)).replace("canary", "echo");
+        let mut hears = BufReader::new(hears).lines();
+        let (unasked, roots) = (call(""), r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#);
+        for (said, id) in [
+            (hello.to_owned(), 1),
+            (echo(2), 2),
+            (format!("{unasked}\n[{unasked},{unasked}]\n{roots}\n{}", echo(3)), 3),
+        ] {
+            says.write_all(format!("{said}\n").as_bytes()).await.unwrap();
+            while let Ok(Some(line)) = hears.next_line().await
+                && serde_json::from_str::<Value>(&line).unwrap()["id"] != id
+            {}
+        }
+        says.shutdown().await.unwrap();
+    };
+    in_time(async { tokio::join!(serves, talks) }).await;
+    let heard = server.heard();
+    assert!(!heard.contains("canary") && heard.contains("roots/list_changed"), "{heard}");
 }
 
 #[tokio::test]

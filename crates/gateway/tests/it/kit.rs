@@ -1,6 +1,7 @@
 //! A gateway on a socket.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-pub use linetender_badserver::agent::{Answer, in_time, is_answered, names, text};
+pub use linetender_badserver::agent::{Agent, Answer, in_time, is_answered, names, text};
 
 /// A book of the test's own.
 pub fn book() -> Book {
@@ -149,5 +150,34 @@ impl std::ops::Deref for House {
 
     fn deref(&self) -> &Caller {
         &self.web
+    }
+}
+
+/// A server whose input is written down, with this in its table.
+pub struct Overheard {
+    heard: PathBuf,
+    /// Its table in a config.
+    pub text: String,
+}
+
+impl Overheard {
+    pub fn new(settings: &str) -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed);
+        let heard = std::env::temp_dir().join(format!("linetender-heard-{}-{number}", std::process::id()));
+        let script = format!("tee -a {} | {} --era legacy --full", heard.display(), program().display());
+        let text = format!("[servers.a]\ncommand = 'sh'\nargs = ['-c', '{script}']\n{settings}\n");
+        Self { heard, text }
+    }
+
+    /// Everything that the server was sent.
+    pub fn heard(&self) -> String {
+        std::fs::read_to_string(&self.heard).unwrap_or_default()
+    }
+}
+
+impl Drop for Overheard {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.heard);
     }
 }

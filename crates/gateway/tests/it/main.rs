@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests spawn, and measure with a real clock")]
 #![allow(unreachable_pub, reason = "nobody can reach into a test")]
 
+mod addresses;
 mod alone;
 mod apps;
 mod batches;
