@@ -25,6 +25,7 @@ const NOTES: usize = 4;
 pub struct Cause<D> {
     leaves: Leaves,
     retry_after: Option<Duration>,
+    login_refused: bool,
     /// The first failure, or the first plan if nothing failed.
     headline: Note<D>,
     notes: [Option<Note<D>>; NOTES],
@@ -113,6 +114,7 @@ impl<D> Cause<D> {
         Self {
             leaves: Leaves::of(leaf),
             retry_after: None,
+            login_refused: false,
             headline: Note { kind: NoteKind::Leaf(leaf), detail },
             notes: [const { None }; NOTES],
             dropped: 0,
@@ -126,12 +128,20 @@ impl<D> Cause<D> {
         self
     }
 
+    /// The server says that its login was refused: the next start would be refused as well, and may lock the account.
+    #[must_use]
+    pub const fn with_login_refused(mut self) -> Self {
+        self.login_refused = true;
+        self
+    }
+
     /// Both causes at once. The leaves are united; the first failure stays (or becomes) the headline.
     #[must_use]
     pub fn join(mut self, other: Self) -> Self {
         let promote = self.leaves.planned() && !other.leaves.planned();
         self.leaves = self.leaves.union(other.leaves);
         self.retry_after = self.retry_after.max(other.retry_after);
+        self.login_refused |= other.login_refused;
         self.dropped = self.dropped.saturating_add(other.dropped);
         let second =
             if promote { core::mem::replace(&mut self.headline, other.headline) } else { other.headline };
@@ -180,6 +190,11 @@ impl<D> Cause<D> {
     /// How many notes did not fit.
     pub const fn dropped(&self) -> u32 {
         self.dropped
+    }
+
+    /// True if the server says that its login was refused.
+    pub const fn login_refused(&self) -> bool {
+        self.login_refused
     }
 
     /// When the server asked us to come back.

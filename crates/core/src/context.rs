@@ -110,6 +110,14 @@ impl ContextUse {
         }
     }
 
+    /// The agent had given up the call by which it was told, so it may have read nothing.
+    pub fn was_not_told(&mut self, now: Instant) {
+        self.expire(now);
+        if let Some(notice) = &mut self.notice {
+            notice.told_at = None;
+        }
+    }
+
     fn begin_notice(&mut self) {
         *self = Self { used: None, notice: Some(Notice::default()) };
     }
@@ -156,6 +164,19 @@ mod tests {
         assert!(of.enters(Some(B), Instant::from_nanos(end.nanos() - 1)));
         assert!(!of.enters(Some(B), end), "the first one counts");
         assert!(!of.enters(Some(C), end), "it has not used the second one");
+    }
+
+    #[test]
+    fn an_agent_that_gave_up_the_call_that_told_it_is_told_again() {
+        let mut of = used(A);
+        assert!(of.enters(Some(B), T0));
+        of.tells(T0);
+        of.was_not_told(T0 + NOTICE_LASTS / 2);
+        let later = T0 + NOTICE_LASTS * 10;
+        assert!(of.enters(Some(B), later));
+        of.tells(later);
+        of.was_not_told(later + NOTICE_LASTS);
+        assert!(!of.enters(Some(B), later + NOTICE_LASTS), "it has gone on since");
     }
 
     #[test]

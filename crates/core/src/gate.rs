@@ -41,6 +41,8 @@ pub enum Refusal {
     Waiting,
     /// The budget is spent, or the server cannot work as configured.
     Parked,
+    /// The server never answered, and says that its login was refused: calls do not start it.
+    LoginRefused,
     /// An operator took it out of service: only an operator brings it back.
     OutOfService,
     /// Credentials are missing.
@@ -56,6 +58,13 @@ pub enum Refusal {
 pub enum NextTry {
     /// At this time.
     At(Instant),
+    /// At this time, or with the first call after an earlier one.
+    AtOrCall {
+        /// When it is tried by itself.
+        at: Instant,
+        /// From when on a call starts it.
+        call: Instant,
+    },
     /// It is being tried right now.
     Underway,
     /// With the next call.
@@ -149,6 +158,9 @@ impl Refusal {
         match self {
             Self::Waiting => "the server is down, and the next restart is later than this call may wait",
             Self::Parked => "the server is down",
+            Self::LoginRefused => {
+                "the server says that its login was refused, and each start may lock the account, so calls do not start it"
+            }
             Self::OutOfService => "the server was parked by an operator",
             Self::NeedsAuth => "waiting for credentials",
             Self::Stuck => "the previous server process cannot be killed",
@@ -161,6 +173,7 @@ impl Refusal {
         match self {
             Self::Waiting => "waiting",
             Self::Parked => "parked",
+            Self::LoginRefused => "login-refused",
             Self::OutOfService => "out-of-service",
             Self::NeedsAuth => "needs-auth",
             Self::Stuck => "stuck",

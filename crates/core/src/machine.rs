@@ -13,6 +13,7 @@ mod input;
 mod live;
 mod pulse;
 mod refused;
+mod starts;
 mod state;
 
 pub use effect::Effect;
@@ -22,6 +23,7 @@ pub use live::{Live, Pulse};
 pub use state::{DialPhase, Dialing, Origin, Rest, State, StateKind};
 
 use accounts::Episode;
+use starts::Starts;
 
 use crate::budget::Budget;
 use crate::cause::{Cause, Conclusion, Plan};
@@ -43,6 +45,7 @@ pub struct Machine<D> {
     generation: Generation,
     budget: Budget,
     episode: Episode,
+    starts: Starts,
     jitter: Jitter,
     /// When the newest generation was dialled.
     dialled_at: Instant,
@@ -62,6 +65,7 @@ impl<D> Machine<D> {
             generation: Generation::NONE,
             budget: Budget::full(&policy.budget),
             episode: Episode::default(),
+            starts: Starts::NONE,
             jitter: Jitter::new(seed),
             dialled_at: now,
             unpublished: false,
@@ -73,6 +77,13 @@ impl<D> Machine<D> {
     #[must_use]
     pub fn numbered_after(self, generation: Generation) -> Self {
         Self { generation, unpublished: true, ..self }
+    }
+
+    /// The same, for a server that answered a machine that was given up, or never did: another machine makes no start more
+    /// useful.
+    #[must_use]
+    pub fn as_answered_as(self, before: &Self) -> Self {
+        Self { starts: before.starts, ..self }
     }
 
     /// Where the line is.
@@ -102,6 +113,9 @@ impl<D> Machine<D> {
         match &self.state {
             State::Idle(_) => Gate::Knock,
             State::Dialing(dialing) => match dialing.origin {
+                Origin::First | Origin::Again if matches!(dialing.phase, DialPhase::Slow { .. }) => {
+                    Gate::Hold { patience: wait, from: Instant::ORIGIN }
+                }
                 Origin::First => Gate::Hold { patience: self.policy.dial.start, from: Instant::ORIGIN },
                 Origin::Again => Gate::Hold { patience: wait, from: Instant::ORIGIN },
                 Origin::FromPark => refuse(Refusal::Parked, NextTry::Underway, Wake::Underway),
@@ -116,10 +130,11 @@ impl<D> Machine<D> {
                 After::Dial { .. } if ending.stuck() => {
                     refuse(Refusal::Stuck, NextTry::WhenGone, Wake::Never)
                 }
-                After::Dial { at } => Gate::Hold { patience: wait, from: at },
+                After::Dial { at } => self.gate_until(at),
                 After::Idle { .. } => Gate::Knock,
-                After::Park { next_probe_at, .. } => {
-                    refuse(Refusal::Parked, NextTry::At(next_probe_at), Wake::Never)
+                After::Park { next_probe_at, wake_from } => {
+                    let (why, next) = self.parked_gate(&ending.cause, next_probe_at, wake_from);
+                    refuse(why, next, Wake::Never)
                 }
                 After::OutOfService => refuse(Refusal::OutOfService, NextTry::WhenWoken, Wake::Never),
                 After::NeedsAuth { next_probe_at } => {
@@ -127,9 +142,10 @@ impl<D> Machine<D> {
                 }
                 After::Closed => refuse(Refusal::Closed, NextTry::Never, Wake::Never),
             },
-            State::Waiting { until, .. } => Gate::Hold { patience: wait, from: *until },
-            State::Parked { next_probe_at, wake_from, .. } => {
-                refuse(Refusal::Parked, NextTry::At(*next_probe_at), Wake::From(*wake_from))
+            State::Waiting { until, .. } => self.gate_until(*until),
+            State::Parked { cause, next_probe_at, wake_from } => {
+                let (why, next) = self.parked_gate(cause, *next_probe_at, *wake_from);
+                refuse(why, next, Wake::From(*wake_from))
             }
             State::OutOfService { .. } => refuse(Refusal::OutOfService, NextTry::WhenWoken, Wake::Never),
             State::NeedsAuth { next_probe_at, .. } => {
@@ -197,11 +213,13 @@ impl<D> Machine<D> {
             return;
         }
         match &mut self.state {
+            State::Dialing(dialing) if dialing.may_go_on(self.starts) => self.go_on_starting(),
             State::Dialing(dialing) => {
                 let conclusion = match dialing.phase {
-                    DialPhase::Wanted | DialPhase::AtGate | DialPhase::Starting { .. } => {
-                        Conclusion::StartTimeout
-                    }
+                    DialPhase::Wanted
+                    | DialPhase::AtGate
+                    | DialPhase::Starting { .. }
+                    | DialPhase::Slow { .. } => Conclusion::StartTimeout,
                     DialPhase::Shaking { .. } => Conclusion::HandshakeTimeout,
                 };
                 self.end(Cause::concluded(Class::Handshake, conclusion));
@@ -315,11 +333,13 @@ impl<D> Machine<D> {
         };
         self.generation = self.generation.next();
         self.dialled_at = self.now;
-        self.enter(State::Dialing(Dialing { phase: DialPhase::Wanted, origin, last }));
+        self.starts.begin();
+        self.enter(State::Dialing(Dialing { phase: DialPhase::Wanted, origin, wrote: false, last }));
     }
 
     /// A new generation serves.
     fn up(&mut self) {
+        self.starts = Starts::Answered;
         self.enter(State::Up(Live::new(self.now, &self.policy.probe)));
     }
 

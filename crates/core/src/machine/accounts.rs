@@ -123,6 +123,11 @@ impl<D> Machine<D> {
         if leaves.out_of_service() {
             return After::OutOfService;
         }
+        if let (Route::Wait, Cost::Token(_) | Cost::Unpaid(_)) = (leaves.route(), cost)
+            && let Some(after) = self.spared_place(cause)
+        {
+            return after;
+        }
         match (leaves.route(), cost) {
             (Route::NeedsAuth, _) => After::NeedsAuth { next_probe_at: now + self.policy.park.probe_cap },
             // The same dial would fail the same way: not worth a fast probe.

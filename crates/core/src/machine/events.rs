@@ -56,8 +56,10 @@ impl<D> Machine<D> {
                 |phase| matches!(phase, DialPhase::AtGate),
                 |policy| DialPhase::Starting { until: now + policy.dial.start },
             ),
+            Event::Spawned => self.process_started(),
+            Event::Wrote => self.wrote(),
             Event::FirstByte => self.dial_progress(
-                |phase| matches!(phase, DialPhase::Starting { .. }),
+                |phase| matches!(phase, DialPhase::Starting { .. } | DialPhase::Slow { .. }),
                 |policy| DialPhase::Shaking { until: now + policy.dial.handshake },
             ),
             Event::Dialled => self.dialled(),

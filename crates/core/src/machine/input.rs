@@ -9,6 +9,10 @@ use crate::time::Instant;
 pub enum Event<D> {
     /// It passed the rig's dial limit: its start time runs from now.
     Started,
+    /// A process was started for it, on this machine.
+    Spawned,
+    /// That process wrote to stderr for the first time.
+    Wrote,
     /// Its first byte arrived: the handshake's time runs from now.
     FirstByte,
     /// The handshake is done.
@@ -70,6 +74,8 @@ impl<D> Event<D> {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Started => "started",
+            Self::Spawned => "spawned",
+            Self::Wrote => "wrote",
             Self::FirstByte => "first-byte",
             Self::Dialled => "dialled",
             Self::Lost(_) => "lost",

@@ -133,6 +133,8 @@ pub struct Dialing<D> {
     pub phase: DialPhase,
     /// What made us dial.
     pub origin: Origin,
+    /// True once the server's process has written to stderr.
+    pub wrote: bool,
     /// Why the generation before it ended.
     pub last: Option<Cause<D>>,
 }
@@ -147,6 +149,12 @@ pub enum DialPhase {
     /// The server has yet to say its first byte.
     Starting {
         /// The start limit.
+        until: Instant,
+    },
+    /// The start limit is over, but the server writes to stderr and never had a chance to answer before: somebody may be
+    /// logging in.
+    Slow {
+        /// The limit of such a start.
         until: Instant,
     },
     /// It talks, but the handshake is not done.
@@ -239,7 +247,9 @@ impl<D> Dialing<D> {
     pub(super) const fn timeout(&self) -> Option<Instant> {
         match self.phase {
             DialPhase::Wanted | DialPhase::AtGate => None,
-            DialPhase::Starting { until } | DialPhase::Shaking { until } => Some(until),
+            DialPhase::Starting { until } | DialPhase::Slow { until } | DialPhase::Shaking { until } => {
+                Some(until)
+            }
         }
     }
 }

@@ -152,11 +152,14 @@ settings! {
     ParkPolicy {
         /// First automatic retry interval of a parked server; doubles.
         probe: Duration = Duration::from_secs(30),
-        /// Maximum automatic retry interval; also used after configuration errors and for missing credentials.
+        /// Maximum automatic retry interval; also used after configuration errors and for missing credentials. A server
+        /// with a command that has never answered is started after 2, 6, 18, 30 … times this.
         probe_cap: Duration = Duration::from_secs(300),
-        /// Minimum interval between retries triggered by calls; doubles with each failure.
+        /// Minimum interval between retries triggered by calls; doubles with each failure. A server with a command that has
+        /// never answered is first started again after twice this.
         wake: Duration = Duration::from_secs(5),
-        /// Maximum interval between retries triggered by calls.
+        /// Maximum interval between retries triggered by calls, and the only one for a server with a command that has never
+        /// answered.
         wake_cap: Duration = Duration::from_secs(60),
     }
 }

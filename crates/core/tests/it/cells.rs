@@ -15,12 +15,14 @@ type Variant = (&'static str, fn() -> Line);
 type Input = (&'static str, fn(&mut Line) -> String);
 
 /// A line in each state, and in each variant of a state that decides differently.
-const STATES: [Variant; 42] = [
+const STATES: [Variant; 47] = [
     ("idle", Line::new),
     ("idle, stopped a moment ago", || after(Line::up(), |line| line.command(Command::IdleStop))),
     ("dialing, at the gate", || after(Line::new(), Line::open)),
     ("dialing, starting", || after(dialing(), |line| line.event(Event::Started))),
     ("dialing, shaking hands", shaking),
+    ("dialing, a process that wrote to stderr", wrote),
+    ("dialing, past the start limit", || after(wrote(), |line| line.pass(secs(60)))),
     ("dialing, again", || after(Line::up(), |line| line.lose(Class::Exit))),
     ("dialing, from park", || after(parked(), Line::until_dial)),
     ("dialing, from needs-auth", || after(needs_auth(), Line::until_dial)),
@@ -68,7 +70,10 @@ const STATES: [Variant; 42] = [
         })
         .later(secs(1))
     }),
+    ("waiting, never answered", || after(wrote(), |line| line.lose(Class::Exit))),
     ("parked", parked),
+    ("parked, never answered, may be woken", || after(wrote(), |line| never(line, false)).later(secs(60))),
+    ("parked, its login was refused", || after(wrote(), |line| never(line, true)).later(secs(60))),
     ("parked, may be woken", || parked().later(secs(6))),
     ("parked by an operator", || after(Line::up(), |line| line.command(Command::Park))),
     ("parked by an operator, for a while", || {
@@ -79,7 +84,7 @@ const STATES: [Variant; 42] = [
     ("closed", || after(Line::new(), |line| line.command(Command::Close))),
 ];
 
-const INPUTS: [Input; 46] = [
+const INPUTS: [Input; 49] = [
     ("open", |line| asked(line, Command::Open)),
     ("redial", |line| asked(line, Command::Redial)),
     ("redial if this one", |line| asked(line, Command::RedialIf { seen: line.generation() })),
@@ -97,6 +102,8 @@ const INPUTS: [Input; 46] = [
         quiet(line, Machine::handle_timeout)
     }),
     ("started", |line| heard(line, Event::Started)),
+    ("spawned", |line| heard(line, Event::Spawned)),
+    ("wrote", |line| heard(line, Event::Wrote)),
     ("first byte", |line| heard(line, Event::FirstByte)),
     ("dialled", |line| heard(line, Event::Dialled)),
     ("trouble", |line| heard(line, Event::Trouble)),
@@ -124,6 +131,9 @@ const INPUTS: [Input; 46] = [
     ("lost: overload", |line| lost(line, Class::Overload)),
     ("lost: era-probe", |line| lost(line, Class::EraProbe)),
     ("lost: local", |line| lost(line, Class::Local)),
+    ("lost: exit, login refused", |line| {
+        heard(line, Event::Lost(Cause::failed(Class::Exit, "seen").with_login_refused()))
+    }),
     ("lost: planned", |line| heard(line, Event::Lost(Cause::planned(Plan::Recycle)))),
     ("lost: mixed", |line| {
         let cause = Cause::planned(Plan::Recycle).join(Cause::failed(Class::Exit, "seen"));
@@ -141,6 +151,25 @@ fn after<R>(mut line: Line, then: impl FnOnce(&mut Line) -> R) -> Line {
 
 fn dialing() -> Line {
     after(Line::new(), Line::open)
+}
+
+/// A server's first start, whose process has written to stderr.
+fn wrote() -> Line {
+    after(dialing(), |line| {
+        (line.event(Event::Started), line.event(Event::Spawned), line.event(Event::Wrote))
+    })
+}
+
+/// Its start fails: three times, or for its login.
+fn never(line: &mut Line, refused: bool) {
+    for _ in 0..if refused { 0 } else { 2 } {
+        line.lose(Class::Exit);
+        line.until_dial();
+        line.event(Event::Started);
+        line.event(Event::Spawned);
+    }
+    let cause = Cause::failed(Class::Exit, "seen");
+    line.event(Event::Lost(if refused { cause.with_login_refused() } else { cause }));
 }
 
 fn shaking() -> Line {

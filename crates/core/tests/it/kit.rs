@@ -141,7 +141,13 @@ impl Line {
     /// The dial under way succeeds.
     pub fn connect(&mut self) {
         assert_eq!(self.name(), "dialing");
-        for event in [Event::Started, Event::FirstByte, Event::Dialled] {
+        assert_eq!(self.event(Event::Started), Heard::Taken);
+        self.connect_started();
+    }
+
+    /// The same, after its turn came.
+    pub fn connect_started(&mut self) {
+        for event in [Event::FirstByte, Event::Dialled] {
             assert_eq!(self.event(event), Heard::Taken);
         }
         self.vitals = Vitals { heard_at: self.now, ..Vitals::default() };

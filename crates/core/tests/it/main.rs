@@ -17,3 +17,4 @@ mod parking;
 mod policy;
 mod probes;
 mod refused;
+mod starts;
