@@ -142,6 +142,7 @@ fn own(trees: usize) {
     let this = std::env::current_exe().unwrap_or_default();
     let launch = Launch {
         program: Program { argv: vec![this.into(), "tree".into()], dir: None, env: Env::Ours },
+        container: None,
         reaper: Reaper::None,
         lifeline: None,
         start: None,

@@ -74,6 +74,10 @@ impl Loss {
 /// What happened to a generation.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Event {
+    /// The server's process runs. Not of a server somewhere else.
+    Spawned,
+    /// The process wrote to stderr for the first time.
+    Wrote,
     /// Its first byte came.
     FirstByte,
     /// An exchange failed in a way that makes the server suspect.
@@ -100,6 +104,13 @@ pub enum Event {
     },
     /// A process left its tree on purpose, and lives on.
     Spared(LeftBehind),
+    /// A container of it may still run.
+    ContainerLeft {
+        /// The beginning of its id.
+        id: String,
+        /// Why it cannot be ended. If that is not said, an earlier start left it behind, and it is ended now.
+        reason: Option<Redacted>,
+    },
     /// Nobody reads its input any more: what was not consumed is known. Only after it was told to go.
     NoReader,
     /// Nothing of it is left. Only after it was told to go.

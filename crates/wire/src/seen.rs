@@ -1,5 +1,6 @@
 //! What the wire saw of an end, in detail that a person can act on.
 
+mod login;
 mod name;
 mod nt_status;
 #[cfg(test)]
@@ -62,6 +63,27 @@ pub enum Seen {
         exit: Exit,
         /// The end of what it wrote to stderr.
         stderr: Redacted,
+    },
+    /// The container cannot have its name: another container has it.
+    NameTaken {
+        /// The name.
+        name: Redacted,
+        /// How the client ended.
+        exit: Exit,
+        /// The end of what it wrote to stderr.
+        stderr: Redacted,
+    },
+    /// The container client ended since it could not write the file that linetender had named for the container's id.
+    CidfileRefused {
+        /// The end of what it wrote to stderr.
+        stderr: Redacted,
+    },
+    /// A container of an earlier start may still run, and cannot be ended.
+    ContainerStays {
+        /// The beginning of its id.
+        id: String,
+        /// Why not.
+        reason: Redacted,
     },
     /// The server closed a pipe but kept running, or the pipe broke.
     Closed {
@@ -220,11 +242,13 @@ impl Seen {
             | Self::NoSocket { .. }
             | Self::OwnerLeft
             | Self::LeaseOver
+            // The next start does without the file.
+            | Self::CidfileRefused { .. }
             // The server is not to blame for what happens to gateways.
             | Self::NodeGone
             | Self::NodeLeft
             | Self::NodeRefused { .. } => Class::Local,
-            Self::Exited { .. } | Self::ReaperDied | Self::OwnerGone => Class::Exit,
+            Self::Exited { .. } | Self::NameTaken { .. } | Self::ReaperDied | Self::OwnerGone => Class::Exit,
             Self::OwnerHangs => Class::Silent,
             Self::Closed { .. } | Self::Internal { .. } | Self::Teardown { .. } => Class::Transport,
             Self::Handshake { .. } => Class::Handshake,
@@ -236,6 +260,7 @@ impl Seen {
             | Self::Refused { .. }
             | Self::NoSuchHost { .. }
             | Self::Broken { .. }
+            | Self::ContainerStays { .. }
             | Self::NoKey { .. }
             | Self::Http { .. } => Class::Transport,
             Self::Unusable { .. } => Class::Protocol,
@@ -247,7 +272,9 @@ impl Seen {
             Self::Throttled { after, .. } | Self::NoKey { after, .. } => after,
             _ => None,
         };
+        let refused = self.is_login_refused();
         let cause = Cause::failed(class, Arc::new(self));
+        let cause = if refused { cause.with_login_refused() } else { cause };
         match after {
             Some(after) => cause.with_retry_after(after),
             None => cause,
@@ -270,10 +297,21 @@ impl Seen {
         )
     }
 
-    /// The same cause for a server that was just probed with `server/discover`, on which some exit.
+    /// True if the server says that its login was refused, on stderr before its end or as its answer to the handshake.
+    fn is_login_refused(&self) -> bool {
+        match self {
+            Self::Exited { stderr, .. } | Self::Closed { stderr, .. } => login::is_refused(stderr.as_str()),
+            Self::Handshake { said } => login::is_refused(said.as_str()),
+            _ => false,
+        }
+    }
+
+    /// The same cause for a server that was just probed with `server/discover`, on which some exit. One whose login was refused
+    /// did not exit for that, and is not started again at once.
     #[must_use]
     pub fn on_probe(self) -> Self {
         match self {
+            refused if refused.is_login_refused() => refused,
             Self::Exited { exit, .. } => Self::EndedOnProbe { exit: Some(exit) },
             Self::Closed { .. } => Self::EndedOnProbe { exit: None },
             other => other,
@@ -288,7 +326,14 @@ impl Seen {
     /// The last lines of stderr, if there are any.
     pub fn stderr(&self) -> Option<&Redacted> {
         match self {
-            Self::Exited { stderr, .. } | Self::Closed { stderr, .. } if !stderr.is_empty() => Some(stderr),
+            Self::Exited { stderr, .. }
+            | Self::NameTaken { stderr, .. }
+            | Self::CidfileRefused { stderr }
+            | Self::Closed { stderr, .. }
+                if !stderr.is_empty() =>
+            {
+                Some(stderr)
+            }
             _ => None,
         }
     }
@@ -309,6 +354,17 @@ impl fmt::Display for Seen {
             Self::NoProcess { reason } => write!(f, "this machine cannot start a process: {reason}"),
             Self::NoSocket { reason } => write!(f, "this machine cannot open a connection: {reason}"),
             Self::Exited { exit, .. } => write!(f, "the server process {exit}"),
+            Self::NameTaken { name, exit, .. } => write!(
+                f,
+                "the container name {name} is in use by another container (the server process {exit}): stop and remove that \
+                 container, or let each start have a name of its own (no --name)"
+            ),
+            Self::CidfileRefused { .. } => f.write_str(
+                "the container client could not write the file that linetender names with --cidfile; it is started without",
+            ),
+            Self::ContainerStays { id, reason } => {
+                write!(f, "container {id} of an earlier start may still run and cannot be ended: {reason}")
+            }
             Self::Closed { what: Pipe::Stdin, .. } => f.write_str("the server closed its stdin"),
             Self::Closed { what: Pipe::Stdout, .. } => f.write_str("the server closed its stdout"),
             Self::ReaperDied => f.write_str("linetender's reaper process for this server was killed"),

@@ -11,6 +11,8 @@
 //! say.
 
 mod child;
+mod client;
+pub mod container;
 #[doc(hidden)]
 pub mod control;
 mod keeper;
@@ -33,6 +35,7 @@ use unix as system;
 use windows as system;
 
 pub use child::{Child, Env, Launch, Program, Reaper};
+pub use client::{client, far_side};
 pub use left_behind::LeftBehind;
 pub use passed::pass_on;
 pub use residue::Residue;

@@ -64,6 +64,7 @@ impl Server {
         (close.crash, close.tree) = (Duration::from_secs(2), tree);
         let launch = Launch {
             program: Program { argv: argv.map(Into::into).collect(), dir: None, env: Env::Ours },
+            container: None,
             reaper: Reaper::Binary(PathBuf::from(env!("CARGO_BIN_EXE_linetender-reaper"))),
             lifeline: None,
             start: None,

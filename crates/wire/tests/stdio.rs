@@ -46,6 +46,7 @@ fn quick() -> ClosePolicy {
 fn launch(argv: &[&str]) -> Launch {
     Launch {
         program: Program { argv: argv.iter().map(Into::into).collect(), dir: None, env: Env::Ours },
+        container: None,
         reaper: Reaper::Binary(PathBuf::from(env!("CARGO_BIN_EXE_linetender-reaper"))),
         lifeline: None,
         start: None,
@@ -66,8 +67,15 @@ fn shell(script: &str) -> Server {
 }
 
 impl Server {
+    /// The next event that is not about its start or its stderr.
     async fn event(&mut self) -> Event {
-        tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("an event in time").expect("a keeper")
+        loop {
+            let event = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("an event in time");
+            match event.expect("a keeper") {
+                Event::Spawned | Event::Wrote => {}
+                other => return other,
+            }
+        }
     }
 
     /// The next event that is not about its pipes.

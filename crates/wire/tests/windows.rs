@@ -58,6 +58,7 @@ fn launch(args: &[&str]) -> Launch {
     (close.stdin, close.term) = (Duration::from_secs(5), Duration::from_millis(300));
     Launch {
         program: Program { argv: argv.collect(), dir: None, env: Env::Ours },
+        container: None,
         reaper: Reaper::Find,
         lifeline: None,
         start: None,
@@ -78,8 +79,15 @@ fn start(args: &[&str]) -> Server {
 }
 
 impl Server {
+    /// The next event that is not about its start or its stderr.
     async fn event(&mut self) -> Event {
-        tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("an event in time").expect("a keeper")
+        loop {
+            let event = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("an event in time");
+            match event.expect("a keeper") {
+                Event::Spawned | Event::Wrote => {}
+                other => return other,
+            }
+        }
     }
 
     /// The next event that is not about its pipes.

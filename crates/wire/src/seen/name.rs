@@ -13,6 +13,9 @@ impl Seen {
             Self::NoProcess { .. } => "no-process",
             Self::NoSocket { .. } => "no-socket",
             Self::Exited { .. } => "exited",
+            Self::NameTaken { .. } => "name-taken",
+            Self::CidfileRefused { .. } => "cidfile-refused",
+            Self::ContainerStays { .. } => "container-stays",
             Self::Closed { .. } => "closed-pipe",
             Self::ReaperDied => "reaper-died",
             Self::LeaseOver => "lease-over",
@@ -48,7 +51,7 @@ impl Seen {
     /// How the server process ended, if that was seen.
     pub const fn exit(&self) -> Option<Exit> {
         match self {
-            Self::Exited { exit, .. } => Some(*exit),
+            Self::Exited { exit, .. } | Self::NameTaken { exit, .. } => Some(*exit),
             Self::EndedOnProbe { exit } => *exit,
             _ => None,
         }

@@ -127,6 +127,31 @@ fn each_sight_of_a_keeper_has_its_class_and_its_words() {
 }
 
 #[test]
+fn each_sight_of_a_container_has_its_class_and_its_words() {
+    for (seen, class, words) in [
+        (
+            Seen::NameTaken { name: text("mcp"), exit: Exit::Status(125), stderr: text("") },
+            Class::Exit,
+            "the container name mcp is in use by another container (the server process exited with status 125): stop and remove \
+             that container, or let each start have a name of its own (no --name)",
+        ),
+        (
+            Seen::CidfileRefused { stderr: text("") },
+            Class::Local,
+            "the container client could not write the file that linetender names with --cidfile; it is started without",
+        ),
+        (
+            Seen::ContainerStays { id: "3f2a".into(), reason: text("permission denied") },
+            Class::Transport,
+            "container 3f2a of an earlier start may still run and cannot be ended: permission denied",
+        ),
+    ] {
+        assert_eq!(seen.to_string(), words);
+        assert!(seen.cause().leaves().has(Leaf::Failed(class)), "{words}");
+    }
+}
+
+#[test]
 fn each_sight_over_http_has_its_class_and_its_words() {
     for (seen, class, words) in [
         (

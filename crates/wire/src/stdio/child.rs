@@ -12,6 +12,7 @@ use linetender_core::{ClosePolicy, Limits as Sizes};
 use tokio::sync::{Notify, SetOnce, mpsc};
 use tokio::time::Instant;
 
+use super::container::Container;
 use super::keeper::{Keeper, plain};
 use super::passed::passed;
 use super::platform::{Found, Platform, Started, Starter, Work};
@@ -31,6 +32,8 @@ use crate::tasks::{Owned, spawn_last};
 pub struct Launch {
     /// What to run.
     pub program: Program,
+    /// The container that the program starts, if it starts one that is followed: it is ended with the program.
+    pub container: Option<Arc<Container>>,
     /// Who sees to it that nothing of the server is left behind.
     pub reaper: Reaper,
     /// What it does not outlive, if anything. Where there are no reapers, it is not started then.
@@ -175,7 +178,13 @@ impl Child {
                 Arc::clone(&accepted),
                 launch.lifeline.clone(),
             )),
-            stderr: Owned::spawn(stderr::drain(stderr, ring.clone(), Arc::clone(&listener), stderr_asked)),
+            stderr: Owned::spawn(stderr::drain(
+                stderr,
+                ring.clone(),
+                Arc::clone(&listener),
+                events.clone(),
+                stderr_asked,
+            )),
             stderr_drain,
             reader: Owned::spawn(reader::read(
                 stdout,
@@ -189,6 +198,7 @@ impl Child {
             ring,
             seal,
             program: launch.program.clone(),
+            container: launch.container.clone(),
             close: launch.close,
             accepted,
             residue: Arc::default(),

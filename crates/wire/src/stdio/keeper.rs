@@ -14,6 +14,7 @@ use tokio::sync::{Notify, SetOnce, mpsc, watch};
 use tokio::time::{Instant, Sleep};
 
 use super::child::{Order, Program};
+use super::container::{self, Container};
 use super::control::{LOOK, Record, VERSION};
 use super::left_behind::LeftBehind;
 use super::platform::{Found, Platform, Stdin as _};
@@ -35,7 +36,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const FIRST_WORD: Duration = Duration::from_secs(30);
 
 /// Between two looks at what left the server's tree: after an answer, when what a tool started is there.
-const LOOK_GAP: Duration = Duration::from_millis(500);
+const LOOK_GAP: Duration = Duration::from_millis(50);
 
 /// The longest name of a process.
 const LONGEST_NAME: usize = 64;
@@ -60,6 +61,8 @@ pub(super) struct Keeper<P: Platform> {
     pub(super) ring: Ring,
     pub(super) seal: Arc<Seal>,
     pub(super) program: Program,
+    /// The container that the program starts, if it is followed.
+    pub(super) container: Option<Arc<Container>>,
     pub(super) close: ClosePolicy,
     pub(super) accepted: Arc<AtomicU64>,
     /// What the server left unread, once that is known.
@@ -213,6 +216,7 @@ impl<P: Platform> Keeper<P> {
             }
             News::Record(Record::Spawned(pid)) => {
                 let _ = self.server.set(self.platform.find(pid));
+                let _ = self.events.send(Event::Spawned).await;
             }
             News::Record(Record::Failed(errno)) => {
                 tree.clear = true;
@@ -321,7 +325,13 @@ impl<P: Platform> Keeper<P> {
             return;
         }
         let stderr = self.last_words().await;
-        self.lose(tree, Seen::Exited { exit, stderr }).await;
+        let is_refused = self.container.as_ref().is_some_and(|own| own.is_refused(stderr.as_str()));
+        let seen = match container::taken_name(&self.program, stderr.as_str()) {
+            _ if is_refused => Seen::CidfileRefused { stderr },
+            Some(name) => Seen::NameTaken { name: Redacted::head(&name, 100), exit, stderr },
+            None => Seen::Exited { exit, stderr },
+        };
+        self.lose(tree, seen).await;
     }
 
     fn not_started(&self, errno: i32) -> Seen {
@@ -368,6 +378,13 @@ impl<P: Platform> Keeper<P> {
     async fn finish(mut self, tree: Tree<P::Stdin>) {
         self.measure(&tree).await;
         self.platform.reaper_gone().await;
+        // Its client is gone, and it need not be.
+        // It is nobody's when the end is told: the next start is to find it, if it could not be ended.
+        if let Some(container) = self.container.take()
+            && let Err(Seen::ContainerStays { id, reason }) = container.end().await
+        {
+            let _ = self.events.send(Event::ContainerLeft { id, reason: Some(reason) }).await;
+        }
         // A server that printed its usage and went has said why.
         let _ = tokio::time::timeout(LAST_WORDS, self.stdout_drain.all()).await;
         // Nothing of ours is left either when the end is told: no task, no descriptor.

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::BytesMut;
 use tokio::io::AsyncReadExt as _;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::platform::{Output, PIPE_MAX_BYTES};
 use crate::redact::Redacted;
-use crate::seam::Listener;
+use crate::seam::{Event, Listener};
 use crate::test_hooks;
 
 /// A line that is longer is told in pieces of about this length.
@@ -41,6 +42,10 @@ impl Ring {
         bytes.extend(new);
     }
 
+    fn is_empty(&self) -> bool {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// The last lines, fit to be shown.
     pub(super) fn tail(&self) -> Redacted {
         let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,10 +60,12 @@ pub(super) async fn drain(
     mut stderr: impl Output,
     ring: Ring,
     listener: Arc<dyn Listener>,
+    events: mpsc::Sender<Event>,
     mut asked: mpsc::Receiver<oneshot::Sender<()>>,
 ) {
     let mut buffer = BytesMut::with_capacity(READ_BYTES);
     let mut told = listener.wants_stderr().then(Vec::new);
+    let mut events = Some(events);
     let mut keep = |buffer: &mut BytesMut| {
         test_hooks::point("stderr");
         ring.push(buffer);
@@ -86,6 +93,10 @@ pub(super) async fn drain(
                 Ok(0) | Err(_) => break,
             }
         }
+        // A supervisor with so much to do must not keep the pipe from being read.
+        events.take_if(|events| {
+            !ring.is_empty() && !matches!(events.try_send(Event::Wrote), Err(TrySendError::Full(_)))
+        });
         // A server that floods it must not keep this thread: others have their turn after each read.
         tokio::task::yield_now().await;
     }

@@ -6,6 +6,7 @@ mod handed;
 mod lifeline;
 mod local;
 mod reaper_program;
+mod records;
 mod remains;
 pub mod signals;
 mod start;
@@ -61,7 +62,8 @@ use rustix::io::Errno;
 
 pub use descriptors::raise_descriptor_limit;
 pub use lifeline::Lifeline;
-pub(super) use start::start;
+pub(super) use records::{create_private, is_same, make_private, record_folder};
+pub(super) use start::{helper, start};
 
 /// Why a program cannot be started that the configuration names, beside what has a kind in the standard library.
 pub(super) const NOT_RUNNABLE: [i32; 4] = [

@@ -11,12 +11,14 @@ mod command_line;
 mod down;
 mod environment;
 pub mod guard;
+mod helper;
 mod interpreter;
 mod lifeline;
 mod pipes;
 mod process;
 mod program;
 pub mod reaper;
+mod records;
 mod server;
 pub mod signals;
 mod start;
@@ -29,7 +31,9 @@ use std::path::Path;
 use windows_sys::Win32::Foundation as codes;
 use windows_sys::Win32::Networking::WinSock;
 
+pub(super) use helper::helper;
 pub use lifeline::Lifeline;
+pub(super) use records::{create_private, is_same, make_private, record_folder};
 pub(super) use start::start;
 
 /// Why a program cannot be started that the configuration names, beside what has a kind in the standard library.

@@ -1,9 +1,9 @@
 """A server that starts processes. Each of them writes down its own number and whose it is: the judge reads that, and nothing else.
 
 server.py LEDGER WHAT...: starts these at once, answers each line of stdin, and ends at end of file.
-server.py be WHOSE LEDGER [LOCK]: is one of them; with a lock, it lets go of it half a second after SIGTERM.
+server.py be WHOSE LEDGER [LOCK]: is one of them; with a lock, it lets go of it after SIGTERM, by a program that takes half a second.
 """
-import os, signal, subprocess, sys, time
+import os, signal, subprocess, sys
 
 
 def be(whose, ledger, lock=None):
@@ -11,8 +11,7 @@ def be(whose, ledger, lock=None):
         open(lock, "w").close()
 
         def unlock(*_):
-            time.sleep(0.5)
-            os.unlink(lock)
+            subprocess.run(["sh", "-c", 'sleep 0.5; rm "$1"', "sh", lock])
             os._exit(0)
 
         signal.signal(signal.SIGTERM, unlock)

@@ -94,7 +94,7 @@ pub(crate) fn link_of(path: impl AsRef<std::path::Path>) -> Option<String> {
 
 pub(crate) struct Process {
     pub(crate) pid: Pid,
-    parent: Pid,
+    pub(crate) parent: Pid,
     pub(crate) group: Pid,
     pub(crate) session: Pid,
     /// When it started: two that had the same number differ in this.

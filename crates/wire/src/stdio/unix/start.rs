@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use command_fds::{CommandFdExt as _, FdMapping};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::{Child as Process, Command};
@@ -84,6 +85,33 @@ fn command(program: &Program, run: impl AsRef<OsStr>) -> Command {
         }
     }
     command
+}
+
+/// A command of ours beside the server: it is killed, with its process group, when nobody waits for it.
+pub(in crate::stdio) struct Helper {
+    pub(in crate::stdio) process: Process,
+    _started: orphans::Started,
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        // It was not waited for, so the number is its own.
+        if let Some(group) = self.process.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// Starts `PROGRAM… WORDS…` in the server's surroundings. Nobody hears what it prints, but for stderr.
+pub(in crate::stdio) fn helper(program: &Program, words: &[&str]) -> io::Result<Helper> {
+    let (run, args) = program.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = command(program, run);
+    command.args(args).args(words).stdin(Stdio::null()).stdout(Stdio::null());
+    command.process_group(0).kill_on_drop(true);
+    signals::keep_exit_statuses();
+    signals::reset_in(command.as_std_mut());
+    let (process, started) = orphans::start(&mut command)?;
+    Ok(Helper { process, _started: started })
 }
 
 /// A reaper that is not there or may not be run is the configuration's fault; that there is no room for one is not.

@@ -35,6 +35,8 @@ const EMPTY_LOOKS: u32 = 3;
 /// The processes that were asked to go, and those that were named, by number and start.
 #[derive(Default)]
 struct Done {
+    /// The first round is over: what a living process has started since then may belong to its cleaning up.
+    has_asked: bool,
     asked: HashSet<(Pid, u64)>,
     named: HashSet<(Pid, u64)>,
 }
@@ -101,19 +103,25 @@ impl Reaper {
         }
     }
 
-    /// Everything below us gets SIGTERM once, but for what the server's group was asked already.
+    /// Everything below us gets SIGTERM once, but for what the server's group was asked already, and for the programs that a process
+    /// runs after it was asked, as long as that one lives: it cleans up with them.
     fn ask_all(&self, done: &mut Done) {
         let tree = self.tree();
+        let living: HashSet<Pid> = tree.iter().map(|process| process.pid).collect();
+        done.asked.retain(|(pid, _)| living.contains(pid));
         for process in &tree {
+            let key = (process.pid, process.start);
             let was_asked = process.pid == self.server
                 || (self.ladder.is_asked() && process.group == self.server)
-                || done.asked.contains(&(process.pid, process.start));
-            if !was_asked {
+                || done.asked.contains(&key);
+            let cleans_up = done.has_asked && living.contains(&process.parent);
+            if !was_asked && !cleans_up {
                 self.name(process, done);
                 let _ = rustix::process::kill_process(process.pid, Signal::TERM);
+                done.asked.insert(key);
             }
         }
-        done.asked = tree.iter().map(|process| (process.pid, process.start)).collect();
+        done.has_asked = true;
     }
 
     /// Tells of a process that the server left behind, once.

@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal};
 use tokio::io::unix::AsyncFd;
 
 use crate::readable::readable;
+use crate::stdio::client::client;
 use crate::stdio::platform::Work;
 
 /// The most processes of a server that are looked at.
@@ -15,9 +16,6 @@ const MOST_PROCESSES: usize = 256;
 /// Fields of `stat` behind the name: the processor times (user, system, and both of waited-for children), and the start.
 const CPU: usize = 11;
 const BEGAN: usize = 19;
-
-/// Programs that let another machine, or another supervisor, do the work.
-const ELSEWHERE: [&str; 5] = ["docker", "podman", "ssh", "kubectl", "wsl.exe"];
 
 /// A process that somebody else started.
 pub(super) struct Watched {
@@ -76,7 +74,7 @@ impl Watched {
         let of = |process: &Process| Work {
             cpu: process.cpu,
             youngest: None,
-            is_elsewhere: ELSEWHERE.contains(&process.name.as_str()),
+            is_elsewhere: client(process.name.as_ref()).is_some(),
         };
         let mut work = of(&Process::read(self.pid)?);
         let below = descendants(self.pid, 0).into_iter().take(MOST_PROCESSES);
