@@ -8,6 +8,7 @@ pub(crate) mod error;
 pub(crate) mod kind;
 pub(crate) mod late;
 pub(crate) mod next_try;
+pub(crate) mod order;
 pub(crate) mod params;
 pub(crate) mod progress;
 pub(crate) mod rooms;

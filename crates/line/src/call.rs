@@ -27,6 +27,7 @@ use crate::basics::context_loss::ContextLoss;
 use crate::basics::error::{CallError, CallErrorKind, Phase};
 use crate::basics::late::{self, Wait};
 use crate::basics::next_try::NextTry;
+use crate::basics::order::LONGEST_WAIT;
 use crate::basics::params::Params;
 use crate::basics::rpc_error::RpcError;
 use crate::basics::said::Said;
@@ -136,7 +137,12 @@ impl Call<'_> {
 
     /// A reply and an error both say how often the call was sent.
     async fn counted(&self, course: &mut Course<'_>) -> Result<Reply, CallError> {
-        match self.tried(course).await {
+        let tried = self.tried(course).await;
+        // What is still to be written down of this call holds up no other.
+        if let Some(place) = &self.options.place {
+            place.step_aside();
+        }
+        match tried {
             Ok(mut reply) => {
                 reply.attempts = course.attempts();
                 Ok(reply)
@@ -157,7 +163,7 @@ impl Call<'_> {
         let _slot = self.slot(&record, time.of_a_turn(arrived, policy.call.hang_after)).await?;
         let mut earlier: Option<Earlier> = None;
         let mut permit = Permit::Free;
-        let mut patience = None;
+        let (mut patience, mut order) = (None, LONGEST_WAIT);
         // Why it is sent again, until it has a seat: a generation may end before that.
         let mut retry = None;
         loop {
@@ -179,6 +185,11 @@ impl Call<'_> {
                 // Only a call that has tried before is bound to a generation.
                 (None, None) => continue,
             };
+            if let Some(place) = &self.options.place
+                && place.wait_for_turn(&mut order, shared.clock.at(until)).await.is_err()
+            {
+                return Err(self.held_too_long(&record));
+            }
             if let Some(loss) = self.loss_before(&link) {
                 return Err(self.held_back(loss, &record));
             }
@@ -382,7 +393,7 @@ impl Call<'_> {
         let params = course.params().or(self.params);
         let params = if self.options.is_modern { Params::of_modern(params) } else { Params::of(params) };
         let progress = self.options.progress.clone();
-        let heed = Heed::of(params.token(), progress);
+        let heed = Heed::of(params.token(), progress, self.options.place.clone());
         let frame = |id| self.frame(id, link, &params);
         self.shared.audience.used_by(link.generation, self.options.caller.principal());
         let seat = match self.options.way {
@@ -414,6 +425,9 @@ impl Call<'_> {
                 );
             }
         };
+        if let Some(place) = &self.options.place {
+            place.mark_sent();
+        }
         course.sits(&entry);
         let generation = link.generation.number();
         if let Some((reason, from)) = retry.take() {
@@ -481,8 +495,12 @@ impl Call<'_> {
 
     /// The last lines of what an ended generation wrote to stderr, if this caller may see them.
     fn stderr_of(&self, ended: Generation, why: &Why) -> Option<String> {
-        let may = self.shared.audience.may_see(ended, self.options.caller.principal());
-        why.stderr.as_ref().map(|stderr| if may { stderr.clone() } else { WITHHELD.to_owned() })
+        why.stderr.as_ref().map(|stderr| self.visible_stderr(ended, stderr))
+    }
+
+    fn visible_stderr(&self, of: Generation, stderr: &str) -> String {
+        let may = self.shared.audience.may_see(of, self.options.caller.principal());
+        if may { stderr.to_owned() } else { WITHHELD.to_owned() }
     }
 
     fn refused(&self, why: Refusal, next: linetender_core::NextTry, record: &Record) -> CallError {
@@ -505,14 +523,25 @@ impl Call<'_> {
     }
 
     fn held_too_long(&self, record: &Record) -> CallError {
-        let waits = self.shared.published.borrow().status.waits;
-        let words = waits.cause().unwrap_or("the server was not ready in time");
-        let cause = match self.last_cause() {
-            Some(cause) => format!("{words}; last error: {cause}"),
-            None => words.to_owned(),
+        let (waits, starting) = {
+            let now = self.shared.published.borrow();
+            (now.status.waits, now.starting.clone())
+        };
+        // What it writes while it starts says more than why an earlier one ended.
+        let written = starting.and_then(|link| Some((link.generation, link.reach.last_words()?)));
+        let cause = match (&written, self.last_cause()) {
+            (Some(_), _) => "the server is still starting".to_owned(),
+            (None, last) => {
+                let words = waits.cause().unwrap_or("the server was not ready in time");
+                last.map_or_else(|| words.to_owned(), |last| format!("{words}; last error: {last}"))
+            }
         };
         let record = record.step(RecordStep::Expire).unwrap_or(*record);
-        self.error(CallErrorKind::HeldTooLong, Phase::BeforeSending, cause, &record)
+        let mut error = self.error(CallErrorKind::HeldTooLong, Phase::BeforeSending, cause, &record);
+        if let Some((generation, written)) = written {
+            error.stderr = Some(self.visible_stderr(generation, written.as_str()));
+        }
+        error
     }
 }
 

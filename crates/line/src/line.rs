@@ -19,6 +19,7 @@ use linetender_core::{
 use linetender_wire::Slept;
 use linetender_wire::frame::Passed;
 use linetender_wire::handshake::{Era, Greeting, Hello};
+use linetender_wire::stdio::far_side;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::audience::{Agent, Audience, TASKS_EXTENSION};
@@ -107,7 +108,8 @@ impl Line {
             waits: Waits::Nothing,
         };
         let (states, state) = watch::channel(status.clone());
-        let (publish, published) = watch::channel(Published { gate: Gate::Knock, link: None, status });
+        let (publish, published) =
+            watch::channel(Published { gate: Gate::Knock, link: None, starting: None, status });
         let (known, lists) = remembered.map(|known| (Arc::new(known.greeting), known.catalogue)).unzip();
         let (greetings, greeting) = watch::channel(known);
         let (new_catalogue, catalogue) = watch::channel(Arc::new(lists.unwrap_or_default()));
@@ -174,6 +176,12 @@ impl Line {
     /// How the server is reached.
     pub fn transport(&self) -> Transport<'_> {
         self.shared.server.transport()
+    }
+
+    /// The client program that runs the server somewhere else, if what it starts may outlive it: `ssh`, `kubectl`, `docker exec`.
+    #[doc(hidden)] // for linetender's journal
+    pub fn far_side(&self) -> Option<&'static str> {
+        far_side(self.shared.server.command()?.0)
     }
 
     /// Waits for it to be up, as a call would.

@@ -33,6 +33,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::audience::{Agent as Hearer, FromServer};
+use crate::basics::order::CallOrder;
 use crate::call::AgentContext;
 use crate::call::turns::Caller;
 pub use crate::call::turns::{Guest, Who};
@@ -196,6 +197,8 @@ struct Session {
     sweep_at: usize,
     /// Where requests wait for their turn; without one, an agent is not read while too much of it is under way.
     backlog: Option<Backlog>,
+    /// The order in which its requests came.
+    order: CallOrder,
     open: Option<Open>,
     /// Questions that calls of the agent's have for it.
     rounds: (mpsc::Sender<Round>, mpsc::Receiver<Round>),
@@ -240,7 +243,20 @@ impl Session {
                 of.as_ref().map(|of| of.context.clone()).unwrap_or_default()
             }
         };
-        Self { on, to_agent, tasks, running, sweep_at, backlog, open: None, rounds, context, heard: None }
+        let order = CallOrder::default();
+        Self {
+            on,
+            to_agent,
+            tasks,
+            running,
+            sweep_at,
+            backlog,
+            order,
+            open: None,
+            rounds,
+            context,
+            heard: None,
+        }
     }
 
     async fn run(mut self, mut agent: impl Says, stop: impl Future<Output = ()>) -> Ended {

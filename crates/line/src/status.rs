@@ -252,7 +252,9 @@ impl Why {
 /// How a server ended by itself, where that became known only after its end had begun.
 fn exit_of(cause: &Cause<Detail>) -> Option<&Seen> {
     cause.notes().find_map(|note| match &note.detail {
-        CauseDetail::Seen(seen) => matches!(**seen, Seen::Exited { .. }).then_some(&**seen),
+        CauseDetail::Seen(seen) => {
+            matches!(**seen, Seen::Exited { .. } | Seen::NameTaken { .. }).then_some(&**seen)
+        }
         CauseDetail::Concluded(_) => None,
     })
 }

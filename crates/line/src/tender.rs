@@ -363,6 +363,10 @@ impl Running {
         let Some(current) = &mut self.current else { return };
         let generation = current.generation;
         match event {
+            Some(seam::Event::Spawned) => self.event(generation, Event::Spawned),
+            // A command that starts a server once tells what it saw at the start limit.
+            Some(seam::Event::Wrote) if self.tender.dial_limit.is_once() => {}
+            Some(seam::Event::Wrote) => self.event(generation, Event::Wrote),
             Some(seam::Event::FirstByte) => self.event(generation, Event::FirstByte),
             Some(seam::Event::Trouble(seen)) => self.trouble(generation, &seen),
             Some(seam::Event::Lost(seen)) => self.lost(generation, seen),
@@ -404,6 +408,7 @@ impl Running {
                 tracing::warn!(server, pid, name, "ended a process that the server left behind");
                 let _ = self.tender.events.send(LineEvent::Ended { pid, name });
             }
+            Some(seam::Event::ContainerLeft { id, reason }) => self.container_left(id, reason),
             Some(seam::Event::Spared(left)) => {
                 self.left.note(left, self.machine.policy().close.term);
             }
@@ -438,7 +443,12 @@ impl Running {
             if !dialing {
                 link.reach.kill();
             }
-            current.link = Some(link);
+            current.link = Some(Arc::clone(&link));
+            // No change of the line's state: nobody is woken for it.
+            self.tender.publish.send_if_modified(|published| {
+                published.starting = dialing.then_some(link);
+                false
+            });
         }
     }
 

@@ -144,7 +144,10 @@ impl CallError {
     /// Text that a model can act on.
     pub fn for_model(&self) -> String {
         let server = &self.server;
-        let in_vain = matches!(self.kind, CallErrorKind::Refused(Refusal::NeedsAuth | Refusal::OutOfService));
+        let in_vain = matches!(
+            self.kind,
+            CallErrorKind::Refused(Refusal::NeedsAuth | Refusal::LoginRefused | Refusal::OutOfService)
+        );
         let ran = match self.delivery {
             Delivery::NotExecuted(_) if in_vain => "The call was not executed.",
             Delivery::NotExecuted(_) => "The call was not executed; retrying it is safe.",
@@ -174,6 +177,13 @@ impl CallError {
                 "Retrying does not help until somebody has logged in or set the credentials; linetender then reconnects \
                  automatically."
                     .to_owned()
+            }
+            CallErrorKind::Refused(Refusal::LoginRefused) => {
+                format!(
+                    "Retrying does not help until its credentials are corrected; then `linetender redial {server}`, or a changed \
+                     configuration, starts it at once. Otherwise linetender's next try: {}.",
+                    self.next_try
+                )
             }
             CallErrorKind::Refused(Refusal::OutOfService) => {
                 format!("Retrying does not help until an operator brings it back (`linetender wake {server}`).")

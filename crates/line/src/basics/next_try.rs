@@ -13,6 +13,13 @@ pub enum NextTry {
     Now,
     /// After this long.
     In(Duration),
+    /// By itself after this long, and with a call before that: a server that never answered is started seldom.
+    InOrCall {
+        /// When linetender tries it by itself.
+        wait: Duration,
+        /// From when on a call starts it.
+        call: Duration,
+    },
     /// The server is being started or connected to.
     UnderWay,
     /// As soon as somebody calls.
@@ -34,9 +41,28 @@ impl NextTry {
         if wait.as_millis() == 0 { Self::Now } else { Self::In(wait) }
     }
 
+    /// After how long linetender tries the server by itself, where that is a matter of time.
+    pub const fn wait(self) -> Option<Duration> {
+        match self {
+            Self::Now => Some(Duration::ZERO),
+            Self::In(wait) | Self::InOrCall { wait, .. } => Some(wait),
+            Self::UnderWay
+            | Self::NextCall
+            | Self::OldProcessGone
+            | Self::PredecessorGone
+            | Self::ItsTurn
+            | Self::WhenWoken
+            | Self::Never => None,
+        }
+    }
+
     pub(crate) fn of(next: linetender_core::NextTry, clock: Clock) -> Self {
         match next {
             linetender_core::NextTry::At(at) => Self::after(at.since(clock.now())),
+            linetender_core::NextTry::AtOrCall { at, call } => {
+                let now = clock.now();
+                Self::InOrCall { wait: at.since(now), call: call.since(now) }
+            }
             linetender_core::NextTry::Underway => Self::UnderWay,
             linetender_core::NextTry::NextCall => Self::NextCall,
             linetender_core::NextTry::WhenGone => Self::OldProcessGone,
@@ -50,10 +76,15 @@ impl fmt::Display for NextTry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Now => f.write_str("now"),
-            Self::In(wait) => match wait.as_millis() {
-                millis if millis < 1000 => write!(f, "in {millis} ms"),
-                millis => write!(f, "in {}.{} s", millis / 1000, millis % 1000 / 100),
-            },
+            Self::In(wait) => within(f, *wait),
+            Self::InOrCall { wait, call } => {
+                within(f, *wait)?;
+                if call.is_zero() {
+                    return f.write_str(", or with the next call");
+                }
+                f.write_str(", or with the first call after ")?;
+                length(f, *call)
+            }
             Self::UnderWay => f.write_str("under way"),
             Self::NextCall => f.write_str("on the next call"),
             Self::OldProcessGone => f.write_str("when the old process has exited"),
@@ -62,5 +93,34 @@ impl fmt::Display for NextTry {
             Self::WhenWoken => f.write_str("when an operator wakes it"),
             Self::Never => f.write_str("never"),
         }
+    }
+}
+
+fn within(f: &mut fmt::Formatter<'_>, wait: Duration) -> fmt::Result {
+    f.write_str("in ")?;
+    length(f, wait)
+}
+
+fn length(f: &mut fmt::Formatter<'_>, wait: Duration) -> fmt::Result {
+    match wait.as_millis() {
+        millis if millis < 1000 => write!(f, "{millis} ms"),
+        millis => write!(f, "{}.{} s", millis / 1000, millis % 1000 / 100),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::NextTry;
+
+    #[test]
+    fn a_server_that_a_call_may_start_sooner_says_from_when_on() {
+        let next =
+            |call| NextTry::InOrCall { wait: Duration::from_secs(540), call: Duration::from_millis(call) };
+        assert_eq!(next(42_190).to_string(), "in 540.0 s, or with the first call after 42.1 s");
+        assert_eq!(next(900).to_string(), "in 540.0 s, or with the first call after 900 ms");
+        assert_eq!(next(0).to_string(), "in 540.0 s, or with the next call");
+        assert_eq!(next(0).wait(), Some(Duration::from_secs(540)));
     }
 }

@@ -14,6 +14,7 @@ use linetender_wire::stdio::Residue;
 use linetender_wire::{Detail, Seen};
 use tokio::sync::oneshot;
 
+use crate::basics::order::Place;
 use crate::basics::params::with_token;
 use crate::basics::progress::OnProgress;
 use crate::basics::sync::{Mutex, MutexGuard};
@@ -63,11 +64,13 @@ pub(crate) struct Heed {
     /// Their progress token, as they spelt it.
     token: Option<Box<str>>,
     progress: Option<OnProgress>,
+    /// The call's place among those of its agent.
+    place: Option<Place>,
 }
 
 impl Heed {
-    pub(crate) fn of(token: Option<&str>, progress: Option<OnProgress>) -> Self {
-        Self { token: token.map(Into::into), progress }
+    pub(crate) fn of(token: Option<&str>, progress: Option<OnProgress>, place: Option<Place>) -> Self {
+        Self { token: token.map(Into::into), progress, place }
     }
 }
 
@@ -152,15 +155,24 @@ impl Entry {
 
     /// It is lost; what was seen of that, if its generation cannot say.
     pub(crate) fn lose(&self, report: LossReport, seen: Option<Detail>) -> bool {
-        let lost = |record| Some(Reply::Lost(Lost::with_all(record, seen)));
+        let lost = |record| Some(self.lost(Lost::with_all(record, seen)));
         self.step(RecordStep::Lose(report), lost).is_ok()
     }
 
     /// Its own exchange failed.
     pub(crate) fn fail(&self, loss: Loss) -> bool {
         let Loss { report, seen, after, said, refused } = loss;
-        let lost = |record| Some(Reply::Lost(Lost { record, seen: Some(seen), after, said, refused }));
+        let lost = |record| Some(self.lost(Lost { record, seen: Some(seen), after, said, refused }));
         self.step(RecordStep::Lose(report), lost).is_ok()
+    }
+
+    /// The reply to a call that was lost. The call is unsent again before the next generation takes any, however late the
+    /// caller's task runs.
+    fn lost(&self, lost: Lost) -> Reply {
+        if let Some(place) = self.heed.as_ref().and_then(|heed| heed.place.as_ref()) {
+            place.return_to_queue();
+        }
+        Reply::Lost(lost)
     }
 
     /// Nobody is left who could answer: lost, if it was anything before.
@@ -201,7 +213,7 @@ impl Entry {
     /// The server reported progress on it: its quiet time begins anew, and whoever wants to know is told.
     pub(crate) fn progressed(&self, now: Instant, params: &str) {
         self.progress_at.store(now.nanos(), Ordering::Relaxed);
-        if let Some(Heed { token, progress: Some(progress) }) = &self.heed {
+        if let Some(Heed { token, progress: Some(progress), .. }) = &self.heed {
             match token.as_ref().and_then(|token| with_token(params, token)) {
                 Some(params) => progress(&params),
                 None => progress(params),

@@ -37,7 +37,7 @@ enum Told {
 
 fn caller(ledger: &Ledger, leaves: bool) -> Told {
     let Ok((entry, mut answer)) =
-        ledger.register(Some(Heed::of(None, None)), Record::new(Safety::Unsafe), |id| {
+        ledger.register(Some(Heed::of(None, None, None)), Record::new(Safety::Unsafe), |id| {
             frame::request(id, "m", None)
         })
     else {

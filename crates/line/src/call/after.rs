@@ -13,6 +13,7 @@ use linetender_wire::Seen;
 use super::{Call, Reply};
 use crate::basics::error::{CallError, CallErrorKind, Phase};
 use crate::basics::next_try::NextTry;
+use crate::basics::order::LONGEST_WAIT;
 use crate::book::Lost;
 use crate::generation::Link;
 use crate::tender::Inbox;
@@ -113,8 +114,18 @@ impl Call<'_> {
         let now = clock.now();
         let calls = self.shared.calls.load(std::sync::atomic::Ordering::Relaxed);
         let until = now + Jitter::new(now.nanos() ^ calls.rotate_left(32)).around(pause);
+        self.sleeps_until(until, deadline).await
+    }
+
+    /// Sleeps before a re-send; whether there is time for that. Other calls of the agent do not wait for one that is known to
+    /// sleep longer than they would.
+    async fn sleeps_until(&self, until: Instant, deadline: Instant) -> bool {
         if until >= deadline {
             return false;
+        }
+        let clock = self.shared.clock;
+        if let Some(place) = self.options.place.as_ref().filter(|_| until >= clock.now() + LONGEST_WAIT) {
+            place.step_aside();
         }
         tokio::time::sleep_until(clock.at(until)).await;
         true
@@ -126,12 +137,7 @@ impl Call<'_> {
         match repair {
             Repair::Wait => {
                 let wait = lost.after.unwrap_or(THROTTLED).min(policy.backoff.retry_after_cap);
-                let until = clock.now() + wait;
-                if until >= deadline {
-                    return false;
-                }
-                tokio::time::sleep_until(clock.at(until)).await;
-                true
+                self.sleeps_until(clock.now() + wait, deadline).await
             }
             Repair::Relist => {
                 let mut catalogue = self.shared.catalogue.clone();

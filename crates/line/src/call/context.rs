@@ -58,6 +58,11 @@ impl AgentContext {
     fn tells(&self, now: Instant) {
         self.lock().uses.tells(now);
     }
+
+    /// The agent gives up a call that has just ended. If that one told it of a loss, it may have read nothing.
+    pub(crate) fn was_not_told(&self, now: Instant) {
+        self.lock().uses.was_not_told(now);
+    }
 }
 
 impl Reliance {

@@ -11,6 +11,7 @@ use super::context::AgentContext;
 use super::progress::{Progress, ProgressStream};
 use super::turns::Caller;
 use crate::audience::TaskOwner;
+use crate::basics::order::Place;
 use crate::basics::progress::OnProgress;
 use crate::server::Deadline;
 
@@ -49,6 +50,8 @@ pub struct Options {
     pub(crate) is_later_round: bool,
     /// When its time began, if that is not now: it waited for its turn.
     pub(crate) arrived: Option<Instant>,
+    /// Its place among the calls of the agent's session. Calls without one reach the server in any order.
+    pub(crate) place: Option<Place>,
 }
 
 /// How a call comes to its server, where each has a way of its own.

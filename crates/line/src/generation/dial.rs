@@ -12,7 +12,7 @@ use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Next};
 use linetender_wire::hop::{Found, Hop};
 use linetender_wire::http::{Remote, Way};
 use linetender_wire::seam::{self, Listener};
-use linetender_wire::stdio::{Child, Launch, Lifeline, Program, Reaper};
+use linetender_wire::stdio::{Child, Launch, Lifeline, Program, Reaper, container};
 use linetender_wire::{Elsewhere, Redacted, Seen};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -179,8 +179,15 @@ impl Dial {
                         Found::Nowhere(seen) => return Err(seen),
                     }
                 }
-                let launch = self.launch(program, reaper.as_ref(), lifeline);
-                Child::launch(&launch, listener, self.wire.clone()).map(Reach::Process)
+                let mut launch = self.launch(program, reaper.as_ref(), lifeline);
+                if !matches!(launch.reaper, Reaper::Elsewhere(_)) {
+                    self.follow_container(&mut launch).await?;
+                }
+                let child = Child::launch(&launch, listener, self.wire.clone());
+                if let (Err(_), Some(container)) = (&child, &launch.container) {
+                    container.forget();
+                }
+                child.map(Reach::Process)
             }
             Target::Http(http) => {
                 let slot = self.keys.as_ref().map(|keys| keys.slot.clone());
@@ -190,11 +197,30 @@ impl Dial {
         }
     }
 
+    /// If the program starts a container: ends those that earlier starts left behind, and has the next one followed.
+    async fn follow_container(&self, launch: &mut Launch) -> Result<(), Seen> {
+        let client_lives = launch.close.stdin + launch.close.term;
+        match container::prepare(&launch.program, client_lives, &self.wire).await? {
+            container::Start::Plain => {}
+            container::Start::Unfollowed(reason) => tracing::warn!(
+                server = &*self.server.name,
+                reason,
+                "the server's container cannot be followed: it may outlive its client"
+            ),
+            container::Start::Followed(program, container) => {
+                launch.program = program;
+                launch.container = Some(Arc::new(container));
+            }
+        }
+        Ok(())
+    }
+
     fn launch(&self, program: &Program, reaper: Option<&Reaper>, lifeline: Option<Arc<Lifeline>>) -> Launch {
         let settings = self.server.policy.settings();
         let reaper = reaper.cloned().unwrap_or(Reaper::Find);
         Launch {
             program: program.clone(),
+            container: None,
             reaper,
             lifeline,
             start: self.known.then_some(settings.dial.start),

@@ -153,6 +153,11 @@ impl Reach {
         }
     }
 
+    /// The last lines of its stderr, if it has written any.
+    pub(crate) fn last_words(&self) -> Option<Redacted> {
+        Some(self.stderr()).filter(|stderr| !stderr.is_empty())
+    }
+
     /// Its process, if that is ours.
     pub(crate) fn pid(&self) -> Option<i32> {
         match self {

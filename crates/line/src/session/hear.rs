@@ -9,7 +9,7 @@ use linetender_wire::handshake::Era;
 use linetender_wire::{About, Item, Steady, queue, test_hooks};
 
 use super::questions::Asker;
-use super::request::{Replied, Request};
+use super::request::Request;
 use super::rounds::Round;
 use super::{Open, SPARE_TASKS, Session};
 use crate::audience::{FromServer, too_many_questions};
@@ -41,7 +41,9 @@ impl Open {
             event = self.events.next(), if !self.over => match event {
                 Some(Event::Changed(kind, _)) => Heard::Changed(kind),
                 Some(Event::State(status)) => Heard::Gone(status.last_ended()),
-                Some(Event::Missed(_) | Event::Ended { .. } | Event::Left(_)) => {
+                Some(
+                    Event::Missed(_) | Event::Ended { .. } | Event::Left(_) | Event::ContainerLeft { .. },
+                ) => {
                     Heard::Gone(self.line.status().last_ended())
                 }
                 None => {
@@ -163,8 +165,10 @@ impl Session {
         }
         // One that did not ask for progress must not get any: some agents hang up on it.
         let progress = Params::asks_for_progress(params).then(|| progress_to(&self.to_agent));
+        let arrival = self.order.arrive();
         let asked = Request {
             arrived: line.now(),
+            place: Some(arrival.place()),
             line,
             era: open.era,
             id: id.into(),
@@ -195,15 +199,17 @@ impl Session {
         let to_agent = self.to_agent.clone();
         let task = self.tasks.spawn(Steady::new(Box::pin(async move {
             let mut turn = None;
-            if let Some(waiting) = waiting {
-                turn = waiting.turn(longest).await;
-                if turn.is_none() {
-                    let _ = to_agent.send(asked.late().into()).await;
-                    return;
+            let answered = async {
+                if let Some(waiting) = waiting {
+                    turn = waiting.turn(longest).await;
+                    if turn.is_none() {
+                        return asked.late().into();
+                    }
                 }
-            }
-            test_hooks::point("request");
-            let Replied { text, .. } = asked.answered().await;
+                test_hooks::point("request");
+                asked.answered().await.text
+            };
+            let text = arrival.run(answered).await;
             // It has its turn until its answer has room: an agent that does not read holds up its own calls.
             let _ = to_agent.send(text.whole().one_line()).await;
             drop(turn);
@@ -216,12 +222,14 @@ impl Session {
     fn cancel(&mut self, params: Option<&str>) {
         let routing = Routing::of("notifications/cancelled", params).ok();
         let Some(id) = routing.and_then(|routing| routing.request_id) else { return };
-        if let Some(task) = self.running.remove(id.get()) {
-            task.abort();
+        let call = self.running.remove(id.get());
+        let Some(open) = &mut self.open else { return };
+        match call {
+            Some(call) if !call.is_finished() => call.abort(),
+            // The answer and the cancellation have crossed.
+            _ => self.context.was_not_told(open.line.now()),
         }
-        if let Some(open) = &mut self.open {
-            open.unlisten(id.get());
-        }
+        open.unlisten(id.get());
     }
 
     /// The agent answers a question: of the server's, if the one that asked still lives, or of a call of its own.

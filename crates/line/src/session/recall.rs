@@ -56,7 +56,13 @@ impl Keeper {
                         }
                         _ => {}
                     },
-                    Some(Event::Changed(..) | Event::Missed(_) | Event::Ended { .. } | Event::Left(_)) => {}
+                    Some(
+                        Event::Changed(..)
+                        | Event::Missed(_)
+                        | Event::Ended { .. }
+                        | Event::Left(_)
+                        | Event::ContainerLeft { .. },
+                    ) => {}
                     None => return,
                 },
             }

@@ -19,6 +19,7 @@ use super::text::Text;
 use super::{WAITING_BYTES, bridge, replies, tasks};
 use crate::basics::error::{CallError, CallErrorKind};
 use crate::basics::kind::Kind;
+use crate::basics::order::Place;
 use crate::basics::params::Params;
 use crate::basics::progress::OnProgress;
 use crate::call::turns::{Caller, Guest};
@@ -55,6 +56,8 @@ pub(super) struct Request {
     pub(super) context: Option<AgentContext>,
     /// When the agent's session heard it.
     pub(super) arrived: Instant,
+    /// Its place among the requests of that session.
+    pub(super) place: Option<Place>,
 }
 
 /// The answer to a request, as the agent is to read it.
@@ -142,6 +145,7 @@ fn request(line: &Line, frame: &Frame, of: Guest, era: Era) -> Option<(Request, 
         rounds: None,
         context: None,
         arrived: line.now(),
+        place: None,
     };
     Some((asked, progress))
 }
@@ -227,6 +231,7 @@ impl Request {
             is_plain,
             context,
             arrived,
+            place,
         } = self;
         let ours = |text: Bytes| Replied { text: text.into(), error: None };
         let (deadline, arrived) = (line.deadline(), Some(arrived));
@@ -241,6 +246,7 @@ impl Request {
             kept,
             context,
             arrived,
+            place,
             ..Options::default()
         };
         // On a line of its own it was introduced by that, and on one that it shares no level is told.

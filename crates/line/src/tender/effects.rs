@@ -92,7 +92,9 @@ impl Running {
         }
         self.keys.iter().for_each(|keys| keys.stands(state.kind()));
         let link = self.current.as_ref().and_then(|current| current.link.clone());
-        self.tender.publish.send_replace(Published { gate, link, status: status.clone() });
+        let (starting, link) =
+            if matches!(self.machine.state(), State::Dialing(_)) { (link, None) } else { (None, link) };
+        self.tender.publish.send_replace(Published { gate, link, starting, status: status.clone() });
         self.tender.states.send_replace(status.clone());
         let _ = self.tender.events.send(LineEvent::State(status));
     }

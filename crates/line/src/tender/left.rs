@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use linetender_wire::Redacted;
 use linetender_wire::stdio::LeftBehind;
 use tokio::time::Instant;
 
@@ -23,6 +24,23 @@ impl Left {
 }
 
 impl Running {
+    /// A container may still run: one of an earlier start, which is ended now, or one that could not be ended.
+    pub(super) fn container_left(&self, id: String, reason: Option<Redacted>) {
+        let (server, container) = (&*self.tender.server.name, &*id);
+        match &reason {
+            None => tracing::warn!(
+                server,
+                container,
+                "a container of an earlier start may still run: it is ended before the next start"
+            ),
+            Some(reason) => {
+                tracing::warn!(server, container, %reason, "a container may still run: it could not be ended");
+            }
+        }
+        let reason = reason.map(|reason| reason.to_string());
+        let _ = self.tender.events.send(LineEvent::ContainerLeft { id, reason });
+    }
+
     /// Names those that are due by then, and still live.
     pub(super) fn name_left(&mut self, until: Option<Instant>) {
         let is_due = |at: Instant| until.is_none_or(|until| at <= until);

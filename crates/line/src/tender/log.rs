@@ -1,6 +1,6 @@
 //! One line of the log for each change: what happened to the server, and why. What a person should look at is a warning.
 
-use linetender_core::State;
+use linetender_core::{Gate, Refusal, State};
 use linetender_wire::{Detail, Seen};
 
 use crate::status::Status;
@@ -18,6 +18,15 @@ pub(super) fn changed(server: &str, state: &State<Detail>, now: &Status, keys: b
         State::Ending(_) if moved => tracing::info!(server, generation, "server moves to another gateway"),
         State::Ending(_) if !planned => tracing::warn!(server, generation, cause, "server failed"),
         State::Ending(_) => tracing::info!(server, generation, cause, "server stopped"),
+        State::Parked { .. } if matches!(now.gate, Gate::Refuse { why: Refusal::LoginRefused, .. }) => {
+            tracing::warn!(
+                server,
+                generation,
+                cause,
+                next_try,
+                "server's login refused: calls do not start it"
+            );
+        }
         State::Parked { .. } => {
             tracing::warn!(server, generation, cause, next_try, "server down: retrying at long intervals");
         }

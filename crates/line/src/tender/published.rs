@@ -15,6 +15,8 @@ use crate::status::Status;
 pub(crate) struct Published {
     pub(crate) gate: Gate,
     pub(crate) link: Option<Arc<Link>>,
+    /// The generation that is being started. It takes no messages yet, but what it writes to stderr can be quoted.
+    pub(crate) starting: Option<Arc<Link>>,
     pub(crate) status: Status,
 }
 
@@ -35,6 +37,13 @@ pub enum LineEvent {
     },
     /// A process left the server's tree on purpose, and is still there a while after the server's end.
     Left(LeftBehind),
+    /// A container of the server may still run.
+    ContainerLeft {
+        /// The beginning of its id.
+        id: String,
+        /// Why it could not be ended. `None` for one that an earlier start left behind, and that is ended now.
+        reason: Option<String>,
+    },
     /// Whoever reads these events was too slow, and this many are lost. [`Line::status`](crate::Line::status) is the newest.
     Missed(u64),
 }

@@ -101,7 +101,9 @@ impl Running {
         let closing = published.is_ok() && self.rest(rest).await == Rested::Closing;
         let now = self.tender.clock.now();
         self.seed = self.seed.wrapping_add(1);
-        self.machine = Machine::new(self.tender.server.policy, self.seed, now).numbered_after(generation);
+        self.machine = Machine::new(self.tender.server.policy, self.seed, now)
+            .numbered_after(generation)
+            .as_answered_as(&self.machine);
         self.news = mpsc::channel(64);
         self.walk = Some(Walk::after(generation));
         self.at_once.clear();
@@ -142,7 +144,12 @@ impl Running {
             clock: self.tender.clock,
             waits: Waits::Nothing,
         };
-        self.tender.publish.send_replace(Published { gate, link: None, status: status.clone() });
+        self.tender.publish.send_replace(Published {
+            gate,
+            link: None,
+            starting: None,
+            status: status.clone(),
+        });
         self.tender.states.send_replace(status);
     }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Era, Eras, Line, NextTry, Raw, Server, State};
+use linetender::{CallErrorKind, Era, Eras, Line, NextTry, Raw, Refusal, Server, State};
 
-use crate::kit::{bad, bad_with};
+use crate::kit::{Dir, bad, bad_with};
 use crate::look::{in_time, policy, speaks, stopwatch};
 
 #[tokio::test]
@@ -92,7 +92,14 @@ async fn a_modern_only_server_refuses_a_legacy_line_with_its_own_words() {
 
 #[tokio::test]
 async fn s16_a_crash_loop_is_parked_and_refuses_at_once() {
-    let bad = bad(&["--exit", "1", "--stderr", "cannot bind"]);
+    // It has answered once: what never did is started seldom (S58).
+    let dir = Dir::new();
+    let fixed = dir.file("fixed");
+    std::fs::write(&fixed, "").unwrap();
+    let bad = bad(&["--until-fixed", fixed.parent().unwrap().to_str().unwrap()]);
+    let pid = bad.up().await;
+    std::fs::remove_file(&fixed).unwrap();
+    crate::look::kill("-9", pid);
     bad.until(State::Parked).await;
     assert_eq!(bad.line.status().generation, 6);
     let start = stopwatch();
@@ -100,7 +107,7 @@ async fn s16_a_crash_loop_is_parked_and_refuses_at_once() {
     let took = start.elapsed();
     speaks(&error);
     assert!(matches!(error.kind, CallErrorKind::Refused(_)));
-    assert_eq!(error.stderr.as_deref(), Some("cannot bind"));
+    assert_eq!(error.stderr.as_deref(), Some("no API key"));
     assert!(took.as_millis() < 50, "{took:?}");
     bad.leaves_nothing().await;
 }
@@ -148,4 +155,62 @@ async fn s33_what_a_banner_said_is_in_the_handshakes_error() {
     speaks(&error);
     assert!(error.cause.contains("Usage: frobnicate FILE"), "{error}");
     in_time(line.close()).await;
+}
+
+#[tokio::test]
+async fn s58_a_server_whose_login_is_refused_logs_in_once_however_often_an_agent_calls() {
+    let flags = ["--exit", "1", "--stderr", "Error: 401 Unauthorized"];
+    let bad = bad_with(&flags, |server| server.eras(Eras::Auto));
+    for _ in 0..5 {
+        let error = bad.call("echo", "{}").await.unwrap_err();
+        speaks(&error);
+        assert_eq!(error.kind, CallErrorKind::Refused(Refusal::LoginRefused), "{error}");
+        assert!(error.not_executed(), "{error}");
+        assert_eq!(error.stderr.as_deref(), Some("Error: 401 Unauthorized"));
+        let model = error.for_model();
+        assert!(model.contains("status 1") && model.contains("linetender redial bad"), "{model}");
+        let NextTry::In(wait) = error.next_try else { panic!("{}", error.next_try) };
+        assert!((570..=600).contains(&wait.as_secs()), "{}", error.next_try);
+    }
+    assert_eq!(bad.book.writers().len(), 1, "each start is a login");
+    in_time(bad.line.redial()).await.unwrap_err();
+    assert_eq!(bad.book.writers().len(), 2, "an operator's word starts it at any time");
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn s58_calls_do_not_hurry_a_server_that_never_answered() {
+    let bad = bad(&["--exit", "3", "--stderr", "no network"]);
+    for _ in 0..5 {
+        let error = bad.call("echo", "{}").await.unwrap_err();
+        speaks(&error);
+        assert_eq!(error.kind, CallErrorKind::Refused(Refusal::Waiting), "{error}");
+        let NextTry::In(wait) = error.next_try else { panic!("{}", error.next_try) };
+        assert!(wait <= Duration::from_secs(10), "{}", error.next_try);
+        assert!(error.cause.contains("status 3"), "{error}");
+        assert_eq!(error.stderr.as_deref(), Some("no network"));
+    }
+    assert_eq!(bad.book.writers().len(), 1);
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn s58_a_start_that_waits_for_a_person_goes_on_while_its_caller_is_told() {
+    let quick = policy(|settings| {
+        settings.dial.start = Duration::from_millis(300);
+        settings.call.wait_for_line = Duration::from_millis(100);
+    });
+    let flags = ["--start-delay-ms", "1500", "--stderr", "Please visit https://auth.example/authorize"];
+    let bad = bad_with(&flags, |server| server.policy(quick));
+    let told = bad.call("echo", "{}").await.unwrap_err();
+    speaks(&told);
+    assert_eq!(told.kind, CallErrorKind::HeldTooLong);
+    assert_eq!(told.next_try, NextTry::UnderWay);
+    assert!(told.cause.contains("still starting"), "{told}");
+    assert!(told.stderr.as_ref().unwrap().contains("https://auth.example/authorize"), "{told:?}");
+    bad.until(State::Up).await;
+    bad.works().await;
+    assert_eq!(bad.line.status().generation, 1);
+    assert_eq!(bad.book.writers().len(), 1);
+    bad.leaves_nothing().await;
 }

@@ -50,8 +50,17 @@ async fn errors_say_what_to_do() {
     show(&mut page, "S01 command not found", &in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err());
 
     let start = bad(&["--exit", "3", "--stderr", "Error: GITHUB_TOKEN=ghp_0123456789abcdef is not valid"]);
-    start.until(State::Parked).await;
-    show(&mut page, "S02, S16 exits at start, parked", &start.call("echo", "{}").await.unwrap_err());
+    start.until(State::Waiting).await;
+    show(&mut page, "S02, S58 exits at start", &start.call("echo", "{}").await.unwrap_err());
+
+    let login = bad(&["--exit", "1", "--stderr", "Error: 401 Unauthorized"]);
+    login.until(State::Parked).await;
+    show(&mut page, "S58 its login is refused", &login.call("echo", "{}").await.unwrap_err());
+
+    let short = policy(|settings| settings.dial.start = Duration::from_millis(300));
+    let flags = ["--deaf", "--stderr", "Please visit https://auth.example/authorize"];
+    let person = bad_with(&flags, |server| server.policy(short));
+    show(&mut page, "S58 it waits for a person", &person.call("echo", "{}").await.unwrap_err());
 
     let up = bad(&[]);
     for (row, tool, arguments) in [

@@ -53,3 +53,23 @@ async fn s53_agents_of_one_server_are_told_each_of_what_it_used() {
         line.close().await;
     }
 }
+
+#[tokio::test]
+async fn s53_an_agent_whose_cancellation_crosses_the_notice_is_told_again() {
+    let peer = Peer::start(Way::Pipe, Era::Legacy);
+    let line = Line::open(perhaps(&peer));
+    let mut agent = Raw::new(session::join(&line), "2025-11-25");
+    agent.greet().await;
+    agent.call("use", json!({ "what": "test" })).await;
+    replaced(&line).await;
+    let id = agent.ask("tools/call", json!({ "name": "drop_all", "arguments": {} })).await;
+    is_notice(&agent.answer(id).await["result"]);
+    let cancelled =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
+    agent.say(cancelled.to_string()).await;
+    // A ping is answered after what came before it was heard.
+    agent.request("ping", json!({})).await;
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    is_notice(&agent.call("drop_all", json!({})).await);
+    line.close().await;
+}

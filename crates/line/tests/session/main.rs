@@ -13,5 +13,6 @@ mod failures;
 mod lists;
 #[path = "../it/look.rs"]
 mod look;
+mod order;
 mod peer;
 mod questions;

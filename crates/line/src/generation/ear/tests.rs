@@ -24,7 +24,7 @@ fn said(text: &str) -> Item {
 }
 
 fn call(ledger: &Ledger) -> tokio::sync::oneshot::Receiver<Reply> {
-    let heed = Some(Heed::of(None, None));
+    let heed = Some(Heed::of(None, None, None));
     let text = |id| frame::request(id, "tools/call", None);
     ledger.register(heed, Record::new(Safety::Unsafe), text).unwrap().1
 }
