@@ -55,6 +55,10 @@ pub(crate) struct Habits {
     pub(crate) chats: bool,
     /// Ignores end of file and TERM.
     pub(crate) stubborn: bool,
+    /// Uses a processor, whatever it does.
+    pub(crate) works: bool,
+    /// Never answers a question about its lists.
+    pub(crate) hides_lists: bool,
 }
 
 /// Per mille of calls at which a server dies.
@@ -106,6 +110,22 @@ impl Habits {
             stuck: rate(rng, 15, 40),
             survivor: rate(rng, 30, 80),
             stubborn: rng.percent(15),
+            works: false,
+            hides_lists: false,
+        }
+    }
+
+    /// A server that does nothing wrong.
+    #[cfg(test)]
+    pub(crate) fn good() -> Self {
+        let mut habits = Self::new(&mut Rng::new(0));
+        habits.heal();
+        Self {
+            speaks: Speaks::Legacy(OnDiscover::Refuses),
+            pipe: 65_536,
+            single: false,
+            eager: false,
+            ..habits
         }
     }
 
@@ -124,6 +144,8 @@ impl Habits {
             hang: 0,
             stuck: 0,
             survivor: 0,
+            works: false,
+            hides_lists: false,
             ..self.clone()
         };
     }

@@ -11,6 +11,7 @@ mod book;
 mod caller;
 mod coverage;
 mod crowd;
+mod day;
 mod habits;
 mod keys;
 mod laws;
@@ -26,11 +27,14 @@ mod scene;
 mod server;
 mod sweep;
 mod tasks;
+#[cfg(test)]
+mod waits;
 mod web;
 mod witness;
 mod world;
 
 pub use coverage::Coverage;
+pub use day::{Day, Declared, Tally, play_day};
 pub use laws::Finding;
 pub use sweep::{Swept, sweep};
 pub use witness::Sent;

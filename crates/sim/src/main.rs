@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use linetender_sim::{play, sweep};
+use linetender_sim::{Declared, play, play_day, sweep};
 
-const USAGE: &str =
-    "usage: linetender-sim [--seeds FROM..TO | --seeds ONE [--trace]] [--calls N] [--threads N] [--first]";
+const USAGE: &str = "usage: linetender-sim [--seeds FROM..TO | --seeds ONE [--trace]] [--calls N] [--threads N] [--first]
+       linetender-sim --days N    how often an agent is told that a server's memory is gone, in N working days";
 
 fn main() -> ExitCode {
     let (mut seeds, mut calls, mut threads) = (0..1000, usize::MAX, 2);
-    let (mut broken, mut trace) = (usize::MAX, false);
+    let (mut broken, mut trace, mut days) = (usize::MAX, false, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut number = || arguments.next();
@@ -22,6 +22,7 @@ fn main() -> ExitCode {
                 broken = 1;
                 Some(())
             }
+            "--days" => number().and_then(|text| text.parse().ok()).map(|many| days = Some(many)),
             "--seeds" => number().and_then(|text| range(&text)).map(|range| seeds = range),
             "--calls" => number().and_then(|text| text.parse().ok()).map(|most| calls = most),
             "--threads" => number().and_then(|text| text.parse().ok()).map(|many| threads = many),
@@ -31,6 +32,14 @@ fn main() -> ExitCode {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
         }
+    }
+    if let Some(days) = days {
+        for declared in [Declared::Nothing, Declared::Lists, Declared::Stateless] {
+            if let Some(played) = (0..days).map(|seed| play_day(seed, declared)).reduce(std::ops::Add::add) {
+                println!("{played}");
+            }
+        }
+        return ExitCode::SUCCESS;
     }
     if trace {
         let played = play(seeds.start, true);

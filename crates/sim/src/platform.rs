@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::{BufMut as _, BytesMut};
 use linetender_wire::Seen;
 use linetender_wire::seam::{Event, Listener};
-use linetender_wire::stdio::platform::{Found, Output, Platform, Started, Starter, Stdin};
+use linetender_wire::stdio::platform::{Found, Output, Platform, Started, Starter, Stdin, Work};
 use linetender_wire::stdio::{Child, Launch};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::sync::mpsc;
@@ -105,6 +105,11 @@ impl Found for Body {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         })
+    }
+
+    fn work(&self) -> Option<Work> {
+        // Whoever works does nothing else.
+        Some(Work { cpu: if self.0.works { self.0.age() } else { Duration::ZERO }, ..Work::default() })
     }
 
     fn clear(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -10,7 +10,7 @@ use linetender_wire::stdio::control::{Record, TERM};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinHandle};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::pipe::{Reader, Writer};
 use crate::rng::Rng;
@@ -45,6 +45,9 @@ pub(crate) struct Process {
     pub(crate) pid: i32,
     /// Since the world began.
     pub(crate) began: Duration,
+    started: Instant,
+    /// Whether it uses a processor.
+    pub(crate) works: bool,
     /// Whether half a line is the last thing that it said.
     torn: AtomicBool,
     members: Mutex<Vec<AbortHandle>>,
@@ -69,6 +72,8 @@ pub(crate) fn start(scene: &Arc<Scene>, pipes: Pipes, control: DuplexStream, mut
     let process = Arc::new(Process {
         pid: scene.pid(),
         began: scene.now(),
+        started: Instant::now(),
+        works: scene.habits().works,
         torn: AtomicBool::new(false),
         members: Mutex::default(),
         alive: AtomicUsize::new(0),
@@ -91,6 +96,10 @@ pub(crate) fn start(scene: &Arc<Scene>, pipes: Pipes, control: DuplexStream, mut
 impl Process {
     pub(crate) fn lives(&self) -> bool {
         self.alive.load(Ordering::Relaxed) > 0
+    }
+
+    pub(crate) fn age(&self) -> Duration {
+        self.started.elapsed()
     }
 
     pub(crate) fn tear(&self) {

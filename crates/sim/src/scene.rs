@@ -48,6 +48,12 @@ impl Scene {
         lock(&self.habits).clone()
     }
 
+    /// Changes the habits of servers that are started from now on.
+    #[cfg(test)]
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Habits)) {
+        change(&mut lock(&self.habits));
+    }
+
     pub(crate) fn heal(&self) {
         lock(&self.habits).heal();
     }

@@ -259,6 +259,9 @@ impl Server {
         if method == "tools/call" {
             return self.call(&message["params"], id);
         }
+        if self.habits.hides_lists && method == "tools/list" {
+            return None;
+        }
         let wait = self.rng.millis(0, 3);
         let text = match mcp::reply(self.habits.speaks, method) {
             Reply::Result(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string(),

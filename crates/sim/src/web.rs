@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-pub(crate) use manners::Manners;
+pub(crate) use manners::{Manners, Unknown};
 
 use crate::net::{End, Net};
 use crate::scene::Scene;

@@ -1,6 +1,6 @@
 //! Worlds that every change has to survive: two halves of a sweep, side by side, and those that broke a law once.
 
-use linetender_sim::{REGRESSIONS, play, sweep};
+use linetender_sim::{Declared, REGRESSIONS, play, play_day, sweep};
 
 /// Worlds per half; some four hundred calls each.
 const WORLDS: u64 = 130;
@@ -37,5 +37,18 @@ fn a_world_is_the_same_each_time_it_is_played() {
         let (first, second) = (play(seed, false), play(seed, false));
         assert_eq!(first.coverage, second.coverage, "world {seed}");
         assert_eq!(first.hash, second.hash, "world {seed}");
+    }
+}
+
+#[test]
+fn a_working_day_has_one_notice_for_each_replaced_server_and_none_without_a_memory() {
+    let (default, stateless) = (play_day(1, Declared::Nothing), play_day(1, Declared::Stateless));
+    for day in [&default, &stateless] {
+        assert_eq!(day.sum(|server| server.failed), 0, "{day}");
+    }
+    assert_eq!(stateless.sum(|server| server.refused), 0, "{stateless}");
+    assert!(default.sum(|server| server.refused) > 0, "{default}");
+    for server in &default.servers {
+        assert!(server.notices <= server.replaced, "{default}");
     }
 }
