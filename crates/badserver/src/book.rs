@@ -1,9 +1,13 @@
 //! What a server really did: a line when it starts, and one per call that it read, ran or refused, with the call's nonce.
 
+mod habits;
+
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+
+pub use habits::{ContextRun, wall_clock};
 
 /// A book on disk, shared by all generations of a server.
 #[derive(Clone, Debug)]
@@ -91,6 +95,16 @@ impl Book {
             }
         }
         runs
+    }
+
+    /// The nonces of calls in the order in which the server's processes read them.
+    ///
+    /// # Panics
+    /// If the book cannot be read.
+    pub fn arrivals(&self) -> Vec<String> {
+        let text = self.text();
+        let reads = text.lines().filter_map(|line| line.strip_prefix("read ")?.rsplit_once(' '));
+        reads.map(|(nonce, _)| nonce.to_owned()).collect()
     }
 
     /// The processes that wrote anything.

@@ -7,9 +7,11 @@ mod windows;
 
 #[cfg(unix)]
 pub(crate) use unix::{
-    close_stdin, close_stdout, escapee, grandchild, kill, orphan, set_variable, stop, unbuffered,
+    close_stdin, close_stdout, escapee, grandchild, kill, on_term, orphan, set_variable, stop, stranger,
+    unbuffered, worker,
 };
 #[cfg(windows)]
 pub(crate) use windows::{
-    close_stdin, close_stdout, escapee, grandchild, kill, orphan, set_variable, stop, unbuffered,
+    close_stdin, close_stdout, escapee, grandchild, kill, on_term, orphan, set_variable, stop, stranger,
+    unbuffered, worker,
 };

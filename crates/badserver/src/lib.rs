@@ -21,7 +21,7 @@ pub mod stdio;
 pub mod webserver;
 
 pub use arguments::schema;
-pub use book::{Attempt, Book};
+pub use book::{Attempt, Book, ContextRun, wall_clock};
 pub use checker::{BELIEVED, BELIEVED_AT_MOST, Bounds, Finding, check, check_attempts, ran_again_by_refusal};
 pub use failure::Failure;
 pub use history::{Asked, History};

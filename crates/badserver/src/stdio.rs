@@ -2,6 +2,7 @@
 
 mod apps;
 mod flags;
+mod habits;
 mod listens;
 mod talk;
 mod tasks;
@@ -65,6 +66,7 @@ struct Server {
     /// Who wants to hear of what.
     listens: Listens,
     tasks: tasks::Tasks,
+    habits: habits::Habits,
 }
 
 impl Server {
@@ -85,10 +87,13 @@ impl Server {
         if flags.noise {
             say_raw("badserver is listening\nINFO ready\n");
         }
+        let habits = flags.habits.start(&mut pen);
         let (pen, listens) = (Mutex::new(pen), Listens::default());
         let (calls, declared, asked) = (Mutex::new(0), Mutex::default(), Mutex::default());
         let tasks = tasks::Tasks::default();
-        Ok(Arc::new(Self { flags, pen, calls, declared, asked, listens, tasks }))
+        let server = Arc::new(Self { flags, pen, calls, declared, asked, listens, tasks, habits });
+        server.save_on_signal();
+        Ok(server)
     }
 
     fn serve(self: Arc<Self>) -> ExitCode {
@@ -131,6 +136,7 @@ impl Server {
         {
             self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("run", "end-of-file");
         }
+        self.save();
         if self.flags.ignore_eof {
             loop {
                 std::thread::park();
@@ -295,6 +301,7 @@ impl Server {
             tools.extend(tasks::tools());
         }
         let more = |n| json!({ "name": format!("more-{n}"), "inputSchema": { "type": "object" } });
+        tools.extend(self.flags.habits.tools());
         tools.extend((0..self.flags.more_tools).map(more));
         json!({ "tools": tools })
     }
@@ -382,7 +389,10 @@ impl Server {
     }
 
     fn run_tool(&self, name: &str, call: &tools::Call) -> Option<ExitCode> {
-        self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("run", &call.nonce);
+        if self.run_habit(name, call) {
+            return None;
+        }
+        self.ran(&call.nonce);
         tools::run(name, call)
     }
 }

@@ -95,6 +95,7 @@ fn plan(how: &How, times: u32, slack: f64) -> Result<Plan, String> {
         slack: how.slack.unwrap_or(slack),
         jobs: how.jobs.into(),
         times,
+        habits: how.habits,
     })
 }
 

@@ -6,12 +6,15 @@
 
 mod act;
 mod agent;
+mod habits;
 mod judge;
 mod machine;
+mod memory;
 mod mix;
 mod play;
 mod policy;
 mod ports;
+mod remains;
 mod reports;
 mod server;
 mod soak;
@@ -30,8 +33,10 @@ use tokio::task::JoinSet;
 use crate::dice::Dice;
 use crate::results::{FORMAT, Results, Row, Timeline};
 use crate::scenario::{Era, Scenario, Times};
+use remains::Remains;
 use stage::Stage;
 
+pub use habits::Habits;
 pub use machine::today;
 pub use mix::Mix;
 pub use policy::Policy;
@@ -69,6 +74,8 @@ pub struct Plan {
     pub jobs: usize,
     /// How often each scenario is played.
     pub times: u32,
+    /// What the servers have besides their tools. If `None`, nothing; a soak draws it.
+    pub habits: Option<Habits>,
 }
 
 /// One that is over.
@@ -90,6 +97,7 @@ struct Job {
     target: usize,
     scenario: Arc<Scenario>,
     era: Era,
+    habits: Habits,
 }
 
 /// Plays scenarios against targets. `step` hears of each row that is over.
@@ -102,7 +110,7 @@ pub async fn run(
     scenarios: Vec<Scenario>,
     step: impl Fn(&Step<'_>),
 ) -> Result<Results, String> {
-    let jobs = jobs(targets, scenarios);
+    let jobs = jobs(targets, scenarios, plan.habits.unwrap_or_default());
     let (plan, shared) = (Arc::new(plan.clone()), Arc::new(targets.to_vec()));
     let turns = Arc::new(Semaphore::new(plan.jobs.max(1)));
     let mut playing = JoinSet::new();
@@ -147,7 +155,7 @@ fn head(plan: &Plan) -> Results {
     }
 }
 
-fn jobs(targets: &[Target], scenarios: Vec<Scenario>) -> Vec<Job> {
+fn jobs(targets: &[Target], scenarios: Vec<Scenario>, habits: Habits) -> Vec<Job> {
     let scenarios: Vec<_> = scenarios.into_iter().map(Arc::new).collect();
     let mut jobs = Vec::new();
     for target in 0..targets.len() {
@@ -155,7 +163,9 @@ fn jobs(targets: &[Target], scenarios: Vec<Scenario>) -> Vec<Job> {
             // What is not played at all is said once.
             let eras =
                 if scenario.skip.is_some() { &scenario.server.eras[..1] } else { &scenario.server.eras };
-            jobs.extend(eras.iter().map(|era| Job { target, scenario: Arc::clone(scenario), era: *era }));
+            let habits = habits.fitting(scenario);
+            let job = |era: &Era| Job { target, scenario: Arc::clone(scenario), era: *era, habits };
+            jobs.extend(eras.iter().map(job));
         }
     }
     jobs
@@ -228,7 +238,7 @@ async fn play_block(
 ) -> Option<Timeline> {
     // However many play at once, they are not all started in one moment: whoever starts slowly would be called broken.
     let starting = STARTS.acquire().await;
-    let set = Stage::set(plan, target, &job.scenario, job.era).await;
+    let set = Stage::set(plan, target, job).await;
     drop(starting);
     let mut stage = match set {
         Ok(stage) => stage,
@@ -273,8 +283,10 @@ async fn end_block(
     let reconnects = stage.reconnects + stage.agent.reconnects();
     row.reconnects += reconnects;
     let log = stage.log();
-    let (orphans, twice, findings) = stage.strike(believed).await;
+    let works = row.back_ms.last().is_some_and(Option::is_some);
+    let Remains { orphans, twice, findings, laws } = stage.strike(believed, works).await;
     row.orphans += orphans;
+    row.laws.add(&laws);
     // Some of them came after their run was judged.
     row.calls.ran_twice = row.calls.ran_twice.max(had_run_twice + twice.len() as u64);
     // What its own run has told need not be told twice.
@@ -299,8 +311,15 @@ mod tests {
     #[test]
     fn rows_for_the_drills_times_are_played_by_nobody_with_others() {
         let bare = concat!(env!("CARGO_MANIFEST_DIR"), "/adapters/peers/bare.toml");
-        let plan =
-            |policy| Plan { linetender: "linetender".into(), policy, seed: 1, slack: 1.0, jobs: 1, times: 1 };
+        let plan = |policy| Plan {
+            linetender: "linetender".into(),
+            policy,
+            seed: 1,
+            slack: 1.0,
+            jobs: 1,
+            times: 1,
+            habits: None,
+        };
         for target in ["line", "shim", "gateway", bare].map(|name| Target::find(name).unwrap()) {
             let left_out = |policy| {
                 let mut all = Suite::Board.scenarios(&Pick::default()).unwrap();

@@ -8,6 +8,7 @@
 pub mod fleet;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -94,6 +95,9 @@ pub struct Row {
     pub reconnects: u32,
     /// Processes that were left.
     pub orphans: u32,
+    /// What came of servers that keep something, start something or hold something.
+    #[serde(default, skip_serializing_if = "Laws::is_empty")]
+    pub laws: Laws,
     /// What must not be.
     pub findings: Vec<String>,
     /// Whether all that was expected held.
@@ -131,6 +135,37 @@ pub struct Calls {
     /// server died.
     #[serde(default)]
     pub doomed: u64,
+}
+
+/// What came of servers that keep something, start something or hold something: how often each law was put to the test, and how
+/// often it was broken.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Laws {
+    /// Calls of agents at such servers, those that set something up included.
+    pub calls: u64,
+    /// Of those, not executed since a context was replaced.
+    pub refused_by_rule: u64,
+    /// How often an agent set up a context.
+    pub set_up: u64,
+    /// How many replies told an agent that its context was gone.
+    pub losses_told: u64,
+    /// Broken: executed in a fresh context, and the agent had been told nothing.
+    pub unwarned: u64,
+    /// Executed in a fresh context after the agent had given up a call: the reply to that may have told it.
+    pub notices_missed: u64,
+    /// Daemons that left their server on purpose.
+    pub strangers: u64,
+    /// Broken: killed, and the target had been told to spare them.
+    pub strangers_killed: u64,
+    /// How often a server took its lock.
+    pub locks: u64,
+    /// Broken: a server began while another one of it lived.
+    pub two_at_once: u64,
+    /// Servers that were closed with work to save.
+    pub saves: u64,
+    /// Broken: not saved.
+    pub saves_lost: u64,
 }
 
 /// Calls that did not run.
@@ -201,6 +236,43 @@ impl Calls {
     /// How many of those were not.
     pub const fn lost(&self) -> u64 {
         self.answerable().saturating_sub(self.answered)
+    }
+}
+
+impl Laws {
+    /// Adds others to these.
+    pub fn add(&mut self, other: &Self) {
+        let Self {
+            calls,
+            refused_by_rule,
+            set_up,
+            losses_told,
+            unwarned,
+            notices_missed,
+            strangers,
+            strangers_killed,
+            locks,
+            two_at_once,
+            saves,
+            saves_lost,
+        } = other;
+        self.calls += calls;
+        self.refused_by_rule += refused_by_rule;
+        self.set_up += set_up;
+        self.losses_told += losses_told;
+        self.unwarned += unwarned;
+        self.notices_missed += notices_missed;
+        self.strangers += strangers;
+        self.strangers_killed += strangers_killed;
+        self.locks += locks;
+        self.two_at_once += two_at_once;
+        self.saves += saves;
+        self.saves_lost += saves_lost;
+    }
+
+    /// Whether no server was of that kind.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -292,6 +364,26 @@ impl Results {
     /// Whether every target kept every row that was played. Where none was, nothing was shown.
     pub fn kept(&self) -> bool {
         !self.is_empty() && self.played().all(|row| row.kept)
+    }
+}
+
+impl fmt::Display for Laws {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            calls, refused_by_rule, set_up, losses_told, notices_missed, strangers, locks, saves, ..
+        } = self;
+        let per_thousand = |part: u64| {
+            let tenths = part * 10_000 / (*calls).max(1);
+            format!("{}.{}", tenths / 10, tenths % 10)
+        };
+        write!(
+            f,
+            "servers with a memory, daemons, a lock or work to save: {calls} calls, of which {} per 1,000 were refused by the rule of \
+             contexts; {set_up} contexts set up and {losses_told} replies that told of a loss; {notices_missed} calls on a fresh \
+             context after their agent had given up a call whose reply may have told it; {strangers} daemons, {locks} locks, {saves} \
+             saves",
+            per_thousand(*refused_by_rule),
+        )
     }
 }
 

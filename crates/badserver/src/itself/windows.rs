@@ -37,6 +37,19 @@ fn close(handle: RawHandle) {
     drop(unsafe { OwnedHandle::from_raw_handle(handle) });
 }
 
+/// Nothing: what a server has besides its tools is drawn on other systems.
+pub(crate) fn worker(_: bool, _: Option<&std::fs::File>) -> Option<u32> {
+    None
+}
+
+/// Nothing: there is no such process here.
+pub(crate) fn stranger(_: &str) -> Option<i32> {
+    None
+}
+
+/// Nothing: there is no such signal.
+pub(crate) fn on_term(_: impl FnOnce() + Send + 'static) {}
+
 /// Starts a process that holds its pipes and lives longer.
 pub(crate) fn grandchild() {
     let _ = deaf().spawn();

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::habits::HabitFlags;
 use crate::itself;
 
 /// Which era it speaks, and how badly.
@@ -54,6 +55,8 @@ pub(super) struct Flags {
     /// It does what it should once there is a file `fixed` in this folder: before that it fails, or is no MCP server at all.
     pub(super) until_fixed: Option<PathBuf>,
     pub(super) echoes: bool,
+    /// What it has besides tools: a context, processes, a lock, work to save.
+    pub(super) habits: HabitFlags,
 }
 
 impl Flags {
@@ -87,6 +90,7 @@ impl Flags {
             mark: None,
             until_fixed: None,
             echoes: false,
+            habits: HabitFlags::default(),
         };
         while let Some(flag) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{flag} wants a value"));
@@ -119,7 +123,10 @@ impl Flags {
                 "--until-fixed" => flags.until_fixed = Some(value()?.into()),
                 "--echoes" => flags.echoes = true,
                 "--changing" => flags.changing = Some(value()?.into()),
-                other => return Err(format!("no such flag: {other}")),
+                other if !flags.habits.take(other, &mut value)? => {
+                    return Err(format!("no such flag: {other}"));
+                }
+                _ => {}
             }
         }
         Ok(flags)

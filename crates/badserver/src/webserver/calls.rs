@@ -22,7 +22,7 @@ pub(super) async fn answer(call: Call, manners: &Manners) -> Result<Answer, Gone
     if let Some(answer) = faults::run(&call).await {
         return answer;
     }
-    if !tools::known(&call.name, call.asked.house.tools_version()) {
+    if !tools::known(&call.name, call.asked.house.tools_version(), manners.contexts) {
         let refused = reply::error(call.asked.id(), -32602, "no such tool");
         return Ok(reply::json(200, &refused));
     }
@@ -43,7 +43,7 @@ impl Call {
     /// Writes down that the tool ran, if it does: the argument `run` decides against the tool's habit.
     pub(super) fn runs(&self, by_habit: bool) {
         if self.arguments["run"].as_bool().unwrap_or(by_habit) {
-            self.asked.house.write("run", self.asked.nonce());
+            self.asked.runs();
         }
     }
 

@@ -72,6 +72,7 @@ impl Flags {
                         manners.wants.get_or_insert_with(|| Wants { challenges: true, ..Wants::default() });
                     wants.keys.push(value()?);
                 }
+                "--contexts" => manners.contexts = true,
                 "--runs-what-it-refuses" => manners.runs_what_it_refuses = true,
                 "--fault" => fault(manners, &value()?)?,
                 other => return Err(format!("no such flag with --http: {other}")),

@@ -16,7 +16,7 @@ use super::sse_door::OpenStreams;
 use super::tally::Tally;
 use super::tap::{Ending, Flow, Tap};
 use super::tls::Tls;
-use crate::book::Pen;
+use crate::book::{ContextRun, Pen};
 
 /// Changes that a slow listener may fall behind.
 const CHANGES_KEPT: usize = 64;
@@ -54,6 +54,8 @@ pub(super) enum Change {
 struct Sessions {
     last: u64,
     known: HashSet<String>,
+    /// What `use` selected in each.
+    selected: HashMap<String, String>,
 }
 
 impl House {
@@ -135,6 +137,21 @@ impl House {
         lock(&self.pen).write(what, nonce);
     }
 
+    /// Writes down that a call is executed in a session.
+    pub(super) fn runs_in(&self, session: &str, nonce: &str) {
+        if !lock(&self.manners).contexts {
+            return self.write("run", nonce);
+        }
+        let selected = lock(&self.sessions).selected.get(session).cloned();
+        let selected = selected.unwrap_or_else(|| ContextRun::UNSELECTED.to_owned());
+        lock(&self.pen).run_in(session, &selected, nonce);
+    }
+
+    /// Selects something in a session, for as long as the session lives.
+    pub(super) fn select(&self, session: &str, what: &str) {
+        lock(&self.sessions).selected.insert(session.to_owned(), what.to_owned());
+    }
+
     pub(super) fn open_session(&self) -> String {
         let mut sessions = lock(&self.sessions);
         sessions.last += 1;
@@ -149,7 +166,10 @@ impl House {
     }
 
     pub(super) fn close_session(&self, session: &str) -> bool {
-        let known = lock(&self.sessions).known.remove(session);
+        let mut sessions = lock(&self.sessions);
+        sessions.selected.remove(session);
+        let known = sessions.known.remove(session);
+        drop(sessions);
         if known {
             self.write("forgot", "-");
         }
@@ -157,7 +177,10 @@ impl House {
     }
 
     pub(super) fn forget_sessions(&self) {
-        lock(&self.sessions).known.clear();
+        let mut sessions = lock(&self.sessions);
+        sessions.known.clear();
+        sessions.selected.clear();
+        drop(sessions);
         self.write("forgot", "-");
         self.replays.forget();
     }

@@ -106,6 +106,7 @@ pub struct Fault {
 
 /// How a server behaves.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a habit of its own")]
 pub struct Manners {
     /// Which eras it speaks.
     pub speaks: Speaks,
@@ -129,6 +130,8 @@ pub struct Manners {
     pub sockets: Sockets,
     /// Whether a call that it refuses for its key, its session or its headers has been run before.
     pub runs_what_it_refuses: bool,
+    /// Whether it keeps for each session what `use` selects, and writes down in which session each call was executed.
+    pub contexts: bool,
     /// Which credentials it wants, if any.
     pub wants: Option<Wants>,
     /// The header that the tool `routed` asks for, without its `Mcp-Param-`. A change makes clients' lists stale.
@@ -166,6 +169,7 @@ impl Default for Manners {
             sse: SseDoor::default(),
             sockets: Sockets::default(),
             runs_what_it_refuses: false,
+            contexts: false,
             wants: None,
             param_header: "Region".to_owned(),
             modern_versions: vec!["2026-07-28".to_owned()],

@@ -149,10 +149,18 @@ impl Asked {
             return;
         }
         if self.house.manners().runs_what_it_refuses {
-            self.house.write("run", self.nonce());
+            self.runs();
         }
         if let Some(reason) = reason {
             self.house.refuses(reason, self.nonce());
+        }
+    }
+
+    /// Writes down that the call is executed, and in which session if the server keeps anything there.
+    pub(super) fn runs(&self) {
+        match self.header(legacy::SESSION) {
+            Some(session) => self.house.runs_in(session, self.nonce()),
+            None => self.house.write("run", self.nonce()),
         }
     }
 

@@ -9,10 +9,13 @@ use super::calls::Call;
 use super::house::Change;
 use super::manners::Manners;
 use super::post::{Asked, Era};
-use super::reply;
+use super::{legacy, reply};
 use crate::{arguments, offers};
 
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
+/// The tool that selects something in a session, if the server keeps anything there.
+const USE: &str = "use";
 
 /// The tools, and what each does. The first is declared read-only. How a fault answers says nothing about whether it ran:
 /// every one of them takes `run`, which decides that. What stands here is what it does if it is not told.
@@ -78,8 +81,10 @@ fn extra(version: u32) -> Option<String> {
     (version > 0).then(|| format!("extra_{version}"))
 }
 
-pub(super) fn known(name: &str, version: u32) -> bool {
-    TOOLS.iter().any(|(known, _)| *known == name) || extra(version).is_some_and(|extra| extra == name)
+pub(super) fn known(name: &str, version: u32, contexts: bool) -> bool {
+    contexts && name == USE
+        || TOOLS.iter().any(|(known, _)| *known == name)
+        || extra(version).is_some_and(|extra| extra == name)
 }
 
 pub(super) fn list(asked: &Asked, era: Era, manners: &Manners) -> Value {
@@ -91,6 +96,9 @@ pub(super) fn list(asked: &Asked, era: Era, manners: &Manners) -> Value {
     for tool in tools.iter_mut().filter(|tool| tool["name"] == "routed") {
         let region = json!({ "type": "string", "x-mcp-header": manners.param_header });
         tool["inputSchema"]["properties"]["region"] = region;
+    }
+    if manners.contexts {
+        tools.push(json!({ "name": USE, "inputSchema": arguments::schema(USE) }));
     }
     if let Some(name) = extra(asked.house.tools_version()) {
         tools.push(json!({ "name": name, "inputSchema": arguments::schema(&name) }));
@@ -105,6 +113,12 @@ pub(super) fn list(asked: &Asked, era: Era, manners: &Manners) -> Value {
 
 /// Runs a tool; what it comes to is the whole message.
 pub(super) async fn run(call: &Call, teller: &Teller) -> Value {
+    let selecting = call.asked.header(legacy::SESSION).filter(|_| call.name == USE);
+    if let Some(session) = selecting {
+        call.asked.house.select(session, call.text("what"));
+        call.runs(true);
+        return call.said(&format!("selected {} in context {session}", call.text("what")));
+    }
     call.runs(true);
     let pause = Duration::from_millis(call.number("ms").unwrap_or(0));
     match call.name.as_str() {

@@ -144,6 +144,11 @@ pub(crate) struct How {
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
 
+    /// What linetender's servers have besides tools, such as `state=unknown,tree=server,worker=near,daemon,lock,saves`
+    /// [default: `state=none`, in a soak random]
+    #[arg(long, value_name = "HABITS")]
+    pub(super) habits: Option<drills::Habits>,
+
     /// Timeouts of linetender's own targets
     #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
     pub(super) policy: PolicyFlag,

@@ -23,6 +23,7 @@ pub(crate) use routes::Routes;
 pub(crate) use told::Outcome;
 pub(crate) use web::{Heard, Web};
 
+use super::memory::{Memory, Notice};
 use crate::scenario::Era;
 
 /// No call may take longer: whoever is told nothing until then hung.
@@ -44,6 +45,8 @@ pub(crate) struct Agent {
     era: Era,
     prefix: String,
     last: AtomicU64,
+    /// The same one for all agents that follow each other.
+    memory: Arc<Memory>,
 }
 
 /// A call to be made.
@@ -71,8 +74,8 @@ pub(crate) struct Made {
 }
 
 impl Agent {
-    pub(crate) fn new(door: Door, era: Era, prefix: String) -> Self {
-        Self { door, era, prefix, last: AtomicU64::new(0) }
+    pub(crate) fn new(door: Door, era: Era, prefix: String, memory: Arc<Memory>) -> Self {
+        Self { door, era, prefix, last: AtomicU64::new(0), memory }
     }
 
     /// Says hello in its own era. Whether it was greeted: a server that is down need not be.
@@ -106,23 +109,40 @@ impl Agent {
 
     /// A call of a tool, with its nonce in the arguments.
     pub(crate) async fn call(&self, call: &Call) -> Outcome {
+        self.memory.asks(&call.nonce, &call.tool);
+        let mut waits = Waits { memory: &self.memory, nonce: &call.nonce, is_over: false };
+        let (outcome, notice) = self.exchange(call).await;
+        waits.is_over = true;
+        let answer = if let Outcome::Answered(text) = &outcome { Some(&**text) } else { None };
+        self.memory.hears(&call.nonce, notice, answer);
+        outcome
+    }
+
+    async fn exchange(&self, call: &Call) -> (Outcome, Notice) {
         let Call { tool, nonce, args, own } = call;
+        let read = |text: String| {
+            let notice = Notice::in_message(&text);
+            (Outcome::of_message(text, own), notice)
+        };
+        let silent = |outcome| (outcome, Notice::default());
         let mut args = args.clone();
         args.insert("nonce".to_owned(), nonce.as_str().into());
         match &self.door {
             Door::Line(line) => match line.call_tool(tool, args).await {
-                Ok(answer) => Outcome::Answered(answer.raw().to_owned()),
+                Ok(answer) => silent(Outcome::Answered(answer.raw().to_owned())),
                 Err(CallError { answered: Some(error), .. }) => {
-                    Outcome::of_message(format!(r#"{{"error":{}}}"#, error.raw()), own)
+                    silent(Outcome::of_message(format!(r#"{{"error":{}}}"#, error.raw()), own))
                 }
-                Err(error) => Outcome::Failed(Failure::of_fields(&error.fields())),
+                Err(error) => {
+                    (Outcome::Failed(Failure::of_fields(&error.fields())), Notice::in_error(&error))
+                }
             },
             Door::Pipe(pipe) => {
                 let message = self.tool_call(tool, nonce, &args);
                 let _forget = Forget(pipe, nonce);
                 match pipe.ask(nonce, &message).await {
-                    Some(text) => Outcome::of_message(text, own),
-                    None => Outcome::Closed,
+                    Some(text) => read(text),
+                    None => silent(Outcome::Closed),
                 }
             }
             Door::Web(web) => {
@@ -130,17 +150,18 @@ impl Agent {
                 let mut heard = web.ask(&message).await;
                 if matches!(heard, Heard::NoSession) {
                     web.reconnected();
+                    self.memory.begins();
                     self.greet().await;
                     heard = web.ask(&message).await;
                 }
                 match heard {
-                    Heard::Message(text) => Outcome::of_message(text, own),
-                    Heard::Status(status) => Outcome::Error(format!("HTTP {status}")),
-                    Heard::NoSession => Outcome::Error("HTTP 404".to_owned()),
-                    Heard::Closed => Outcome::Closed,
+                    Heard::Message(text) => read(text),
+                    Heard::Status(status) => silent(Outcome::Error(format!("HTTP {status}"))),
+                    Heard::NoSession => silent(Outcome::Error("HTTP 404".to_owned())),
+                    Heard::Closed => silent(Outcome::Closed),
                 }
             }
-            Door::Routes(routes) => routes.call(&format!("{}{tool}", self.prefix), &args, own).await,
+            Door::Routes(routes) => silent(routes.call(&format!("{}{tool}", self.prefix), &args, own).await),
         }
     }
 
@@ -196,11 +217,31 @@ impl Agent {
         (id, message)
     }
 
+    /// Whether a gateway cannot tell one call of it from a call of another agent.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.era == Era::Modern && matches!(self.door, Door::Web(_) | Door::Routes(_))
+    }
+
     /// How often it had to begin anew.
     pub(crate) fn reconnects(&self) -> u32 {
         match &self.door {
             Door::Web(web) => web.reconnects.load(Ordering::Relaxed),
             Door::Line(_) | Door::Pipe(_) | Door::Routes(_) => 0,
+        }
+    }
+}
+
+/// An agent that waits for a reply, and remembers if it gives up.
+struct Waits<'a> {
+    memory: &'a Memory,
+    nonce: &'a str,
+    is_over: bool,
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.memory.gives_up(self.nonce);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use linetender::ServerState;
 use linetender_badserver::process::unread;
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
@@ -30,6 +31,18 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// How long an agent waits before it asks again whether all is well.
 const AGAIN: Duration = Duration::from_millis(5);
+
+/// A daemon is started in one of so many runs of an instance.
+const DAEMON_EVERY: u32 = 10;
+
+/// How long a server works on after it has started a daemon. The daemon's parent has ended, and linetender looks twice a second.
+const DAEMON_LEAVES: Duration = Duration::from_millis(1500);
+
+/// Between two calls in that time.
+const DAEMON_PAUSE: Duration = Duration::from_millis(100);
+
+/// How much longer it takes until a call works, if the agent has to set something up, in milliseconds.
+const SETS_UP: u64 = 1500;
 
 /// The longest that a fault is put off by chance, in microseconds.
 const JITTER: u64 = 3000;
@@ -154,6 +167,11 @@ impl Play<'_> {
         self.scenario.server.broken.is_none() && self.scenario.server.warm > 0
     }
 
+    /// Whether the agent needs something in the server's memory.
+    fn has_context(&self) -> bool {
+        self.stage.tells_of_losses(self.stage.server.keeps_contexts())
+    }
+
     /// Calls that are answered, and the list as it is.
     async fn prepare(&mut self, list: bool) -> Option<String> {
         if self.scenario.server.broken.is_some() {
@@ -171,6 +189,13 @@ impl Play<'_> {
                     self.result.knocks.insert(self.last_asked());
                     tokio::time::sleep(AGAIN).await;
                 }
+                // What was given up in an earlier run may have ended the server since.
+                Some(Outcome::Failed(_))
+                    if self.stage.memory.was_refused_by_rule(&self.last_asked())
+                        && self.notes.now() < begun + STARTS =>
+                {
+                    self.result.knocks.insert(self.last_asked());
+                }
                 outcome => {
                     let said = outcome.map_or_else(|| "nothing".to_owned(), |outcome| outcome.words());
                     self.finds(format!("before anything happened, a call was told: {said}"));
@@ -178,6 +203,7 @@ impl Play<'_> {
                 }
             }
         }
+        self.leave_daemons().await;
         if !list && self.scenario.fault != Fault::ChangeAndKill {
             return None;
         }
@@ -196,13 +222,43 @@ impl Play<'_> {
         tokio::time::timeout(HUNG, self.stage.agent.list()).await.ok().flatten()
     }
 
-    /// One call that shows whether all is well; `None` if it hung.
+    /// Has the server start a daemon, and works on until it is plain that the daemon has left.
+    async fn leave_daemons(&mut self) {
+        if !self.stage.habits.has_daemon || !self.run.is_multiple_of(DAEMON_EVERY) {
+            return;
+        }
+        self.ask_for("daemon").await;
+        let begun = self.notes.now();
+        while self.notes.now() < begun + DAEMON_LEAVES {
+            tokio::time::sleep(DAEMON_PAUSE).await;
+            self.ask().await;
+            self.result.knocks.insert(self.last_asked());
+        }
+    }
+
+    /// One call that shows whether all is well; `None` if it hung. The agent sets up first what it needs and does not have.
     async fn ask(&mut self) -> Option<Outcome> {
+        if self.has_context()
+            && let Some(pause) = self.stage.memory.sets_up_after()
+        {
+            tokio::time::sleep(pause).await;
+            let outcome = self.ask_for("use").await;
+            self.result.knocks.insert(self.last_asked());
+            if !matches!(outcome, Some(Outcome::Answered(_))) {
+                return outcome;
+            }
+        }
+        self.ask_for(self.stage.server.probe()).await
+    }
+
+    /// One call of this tool.
+    async fn ask_for(&mut self, tool: &str) -> Option<Outcome> {
         self.last += 1;
         let nonce = self.last_asked();
         let mut args = Map::new();
-        args.insert("message".to_owned(), nonce.as_str().into());
-        let call = self.call(self.stage.server.probe(), nonce.clone(), args);
+        let argument = if tool == "use" { "what" } else { "message" };
+        args.insert(argument.to_owned(), nonce.as_str().into());
+        let call = self.call(tool, nonce.clone(), args);
         // Where a server may take minutes to be replaced, an agent that gave up each call sooner would ask for its own trouble.
         let patience = HUNG.max(Duration::from_millis(self.scenario.expect.back_within_ms / 4));
         one(Arc::clone(&self.stage.agent), Arc::clone(&self.notes), call, patience).await;
@@ -345,6 +401,8 @@ impl Play<'_> {
 
     /// Asks until a call works, and gives up by how long it asked: what was under way has taken its own time before.
     async fn back(&mut self, from: Duration, within: u64) {
+        // An agent that has lost what it set up thinks before it goes on.
+        let within = within + if self.has_context() { SETS_UP } else { 0 };
         let limit = Duration::from_millis(within).mul_f64(self.slack).max(HUNG);
         let (next, begun) = (self.last + 1, self.notes.now());
         for knocks in 1.. {
@@ -375,6 +433,9 @@ impl Play<'_> {
         for (number, nonce) in self.nonces.clone() {
             let load = &self.scenario.load[number];
             let Some((_, outcome)) = self.notes.of(&nonce).and_then(|made| made.told) else { continue };
+            if self.is_by_rule_of_contexts(&nonce, &outcome) {
+                continue;
+            }
             let recovered = matches!(outcome, Outcome::Answered(_));
             if load.provable {
                 self.result.provable.add(Provable { calls: 1, recovered: u64::from(recovered) });
@@ -402,6 +463,14 @@ impl Play<'_> {
                 self.finds(format!("{nonce} got an answer that is not its own"));
             }
         }
+    }
+
+    /// Whether a call was not executed for its context, which comes before everything that the scenario permits.
+    fn is_by_rule_of_contexts(&self, nonce: &str, outcome: &Outcome) -> bool {
+        let is_refused = self.has_context() && self.stage.memory.was_refused_by_rule(nonce);
+        // Where everything is state, no call is sent again, also if its agent cannot be told of the loss.
+        let keeps = self.stage.habits.state == ServerState::Process && self.stage.server.keeps_contexts();
+        is_refused || (keeps && matches!(outcome.told(), Some(Told::NotExecuted | Told::Refused)))
     }
 
     async fn lists(&mut self, before: Option<String>) {

@@ -78,8 +78,8 @@ impl Policy {
     }
 
     /// As the library has it.
-    pub(crate) fn own(self) -> linetender::Policy {
-        let settings: Settings = toml::from_str(self.text()).unwrap_or_default();
+    pub(crate) fn read(text: &str) -> linetender::Policy {
+        let settings: Settings = toml::from_str(text).unwrap_or_default();
         linetender::Policy::new(settings).unwrap_or_default()
     }
 }
@@ -90,18 +90,22 @@ mod tests {
 
     use super::{DRILL, Policy, Settings};
 
+    fn own(policy: Policy) -> linetender::Policy {
+        Policy::read(policy.text())
+    }
+
     #[test]
     fn the_drills_policy_is_one() {
         let settings: Settings = toml::from_str(DRILL).unwrap();
-        assert_eq!(*Policy::Drill.own().settings(), settings);
+        assert_eq!(*own(Policy::Drill).settings(), settings);
         let mut default = Settings::default();
         default.state = ServerState::None;
-        assert_eq!(*Policy::Default.own().settings(), default);
+        assert_eq!(*own(Policy::Default).settings(), default);
         assert_ne!(settings, default);
         let mut strict = settings;
         strict.retry_on = RetryOn::NOT_EXECUTED;
-        assert_eq!(*Policy::Strict.own().settings(), strict);
-        let loose = Policy::Loose.own().settings().retry_on;
+        assert_eq!(*own(Policy::Strict).settings(), strict);
+        let loose = own(Policy::Loose).settings().retry_on;
         assert!(RetryReason::SETTABLE.into_iter().all(|reason| loose.contains(reason)), "{loose:?}");
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use linetender_badserver::Book;
 use linetender_badserver::webserver::{self, Ending, Speaks, WebServer};
 
+use super::habits::Habits;
 use super::{Plan, ports, system};
 use crate::real;
 use crate::scenario::{Broken, Era, Kind, Over, Scenario};
@@ -27,6 +28,8 @@ pub(crate) struct Server {
     dir: PathBuf,
     /// What to run once it is mended.
     mended: Vec<String>,
+    /// It has spoken the legacy era.
+    spoke_legacy: bool,
 }
 
 impl Server {
@@ -36,6 +39,7 @@ impl Server {
         scenario: &Scenario,
         era: Era,
         dir: &Path,
+        habits: Habits,
     ) -> Result<Self, String> {
         let what = &scenario.server;
         let mark = format!("{SERVER_MARK}={}", dir.display());
@@ -44,6 +48,7 @@ impl Server {
         let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let book_text = book.display().to_string();
         let flags = what.flags.iter().map(|flag| flag.replace("{dir}", &dir.display().to_string()));
+        let flags = flags.chain(habits.server_flags(what.over, dir));
         let mut argv = match (what.over, what.kind) {
             (Over::Http, _) => Vec::new(),
             (Over::Stdio, Kind::Bad) => {
@@ -84,7 +89,28 @@ impl Server {
         });
         let roots = roots.transpose()?;
         let book = (what.kind != Kind::Node).then(|| Book::at(book));
-        Ok(Self { argv, web, book, roots, mark, kind: what.kind, speaks, dir: dir.to_owned(), mended })
+        Ok(Self {
+            argv,
+            web,
+            book,
+            roots,
+            mark,
+            kind: what.kind,
+            speaks,
+            dir: dir.to_owned(),
+            mended,
+            spoke_legacy: speaks == Era::Legacy,
+        })
+    }
+
+    /// Whether it keeps a context: a process does, and over HTTP a session, which only the legacy era has.
+    pub(crate) fn keeps_contexts(&self) -> bool {
+        self.kind == Kind::Bad && (self.web.is_none() || self.speaks == Era::Legacy)
+    }
+
+    /// Whether it ever kept one.
+    pub(crate) fn kept_contexts(&self) -> bool {
+        self.keeps_contexts() || (self.kind == Kind::Bad && self.spoke_legacy)
     }
 
     pub(crate) fn url(&self) -> String {
@@ -118,6 +144,7 @@ impl Server {
     /// Comes back in the other era.
     pub(crate) async fn flip(&mut self) -> Result<(), String> {
         self.speaks = self.speaks.of_server(crate::scenario::Speaks::Other);
+        self.spoke_legacy |= self.speaks == Era::Legacy;
         let speaks = as_spoken(self.speaks);
         let Some(web) = &mut self.web else { return Err("it is not at an address".to_owned()) };
         web.set(|manners| manners.speaks = speaks);

@@ -15,14 +15,17 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::mix::{Block, Mix};
-use super::{Job, Plan, Target, blank, play_block, skipped};
+use super::{Habits, Job, Plan, Target, blank, play_block, skipped};
 use crate::dice::Dice;
 use crate::figures::share;
-use crate::results::{Calls, Provable, Row};
+use crate::results::{Calls, Laws, Provable, Row};
 use crate::scenario::Scenario;
 
 /// Faults that are laid out at a time, where the time says when it is enough.
 const PASS: u32 = 1000;
+
+/// What chance is asked for habits with: they are drawn apart from the faults.
+const HABITS: u64 = 1;
 
 /// The most findings that are told.
 const FINDINGS: usize = 50;
@@ -143,11 +146,21 @@ impl Course<'_> {
         }
     }
 
+    /// What the server of a block has besides its tools.
+    fn habits(&self, block: Block) -> Habits {
+        if !self.target.keeps_habits() {
+            return Habits::default();
+        }
+        let scenario = &self.scenarios[block.row];
+        let drawn = || Habits::draw(scenario, &mut Dice::for_one(block.seed, HABITS));
+        self.plan.habits.map_or_else(drawn, |asked| asked.fitting(scenario))
+    }
+
     /// The command that plays a block again.
-    fn again(&self, block: Block, row: &Row) -> String {
+    fn again(&self, block: Block, habits: Habits, row: &Row) -> String {
         let (name, Plan { slack, policy, .. }) = (self.name, &*self.plan);
         format!(
-            "again: linetender drill run --scenario {} --era {} --target {name} --times {} --seed {} --slack {slack} --policy {}",
+            "again: linetender drill run --scenario {} --era {} --target {name} --times {} --seed {} --slack {slack} --policy {} --habits {habits}",
             row.row,
             row.era,
             block.faults,
@@ -180,13 +193,14 @@ impl Verdict {
                 }
                 continue;
             }
+            let habits = course.habits(block);
             let (plan, target, turns) =
                 (Arc::clone(&course.plan), Arc::clone(&course.target), Arc::clone(&turns));
             playing.spawn(async move {
                 let _turn = turns.acquire_owned().await;
                 let mut row = blank(&plan, &scenario, block.era);
                 if !matches!(enough, Enough::Time(time) if begun.elapsed() >= time) {
-                    let job = Job { target: 0, scenario, era: block.era };
+                    let job = Job { target: 0, scenario, era: block.era, habits };
                     let mut dice = Dice::new(block.seed);
                     play_block(&plan, &target, &job, block.faults, &mut dice, &mut row).await;
                 }
@@ -210,7 +224,7 @@ impl Verdict {
 
     fn add(&mut self, course: &Course<'_>, block: Block, row: Row) {
         self.faults += u64::from(row.runs);
-        let again = course.again(block, &row);
+        let again = course.again(block, course.habits(block), &row);
         for finding in &row.findings {
             if self.findings.len() < FINDINGS {
                 self.findings.push(format!("{} ({}): {finding}; {again}", row.row, row.era));
@@ -224,6 +238,7 @@ impl Verdict {
         sum.told_ms.extend(row.told_ms);
         sum.back_ms.extend(row.back_ms);
         sum.orphans += row.orphans;
+        sum.laws.add(&row.laws);
         sum.reconnects += row.reconnects;
         sum.findings.extend(row.findings);
         sum.kept = sum.findings.is_empty();
@@ -277,6 +292,13 @@ impl Verdict {
         sum
     }
 
+    /// What came of servers that keep something, start something or hold something.
+    pub fn laws(&self) -> Laws {
+        let mut sum = Laws::default();
+        self.rows.iter().for_each(|row| sum.add(&row.laws));
+        sum
+    }
+
     /// Whether nothing was found. Where no fault was played, nothing was shown.
     pub fn kept(&self) -> bool {
         self.faults > 0 && self.findings.is_empty()
@@ -323,13 +345,18 @@ impl fmt::Display for Verdict {
             "{} of {} calls ran again since their server ran them and then said that it had not, against MCP's own rule",
             calls.ran_again_by_refusal, calls.made,
         )?;
+        let laws = self.laws();
+        if !laws.is_empty() {
+            writeln!(f, "{laws}")?;
+        }
         for finding in &self.findings {
             writeln!(f, "BROKEN: {finding}")?;
         }
         let orphans: u32 = self.rows.iter().map(|row| row.orphans).sum();
         write!(
             f,
-            "{}: {} hung, {} run twice otherwise, {} wrong verdicts, {} unexplained, {} empty errors, {orphans} orphans",
+            "{}: {} hung, {} run twice otherwise, {} wrong verdicts, {} unexplained, {} empty errors, {orphans} orphans, \
+             {} on a fresh context without notice, {} strangers killed, {} two at once, {} saves lost",
             match (self.kept(), self.faults) {
                 (true, _) => "KEPT",
                 (false, 0) => "NOTHING PLAYED",
@@ -340,6 +367,10 @@ impl fmt::Display for Verdict {
             calls.wrong,
             calls.unexplained,
             calls.empty,
+            laws.unwarned,
+            laws.strangers_killed,
+            laws.two_at_once,
+            laws.saves_lost,
         )
     }
 }

@@ -8,21 +8,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use linetender::{Eras, Line};
+use linetender::{Eras, Line, ServerState};
 use linetender_badserver::process::{self, descendants, lives, marked};
 use linetender_badserver::{Book, Finding, ran_again_by_refusal};
 use tokio::process::{Child, Command};
 
-use super::Plan;
 use super::agent::{Agent, Door, HUNG, Pipe, Routes, Web};
+use super::habits::{Habits, stranger_mark};
+use super::memory::Memory;
 use super::policy::Policy;
 use super::ports;
+use super::remains::Remains;
 use super::reports::Reports;
 use super::server::Server;
 use super::system;
 use super::target::Target;
+use super::{Job, Plan};
 use crate::adapter::{Adapter, Language, Words};
-use crate::scenario::{Era, Fault, Over, Scenario, Times};
+use crate::results::Laws;
+use crate::scenario::{Era, Fault, Over, Times};
 
 /// The variable that the target and whatever inherits from it has.
 const TARGET_MARK: &str = "LINETENDER_DRILL";
@@ -56,6 +60,8 @@ const LOOK: Duration = Duration::from_millis(2);
 pub(crate) struct Stage {
     pub(crate) server: Server,
     pub(crate) agent: Arc<Agent>,
+    pub(crate) habits: Habits,
+    pub(crate) memory: Arc<Memory>,
     front: Front,
     era: Era,
     words: Words,
@@ -86,14 +92,11 @@ struct Folder(PathBuf);
 
 impl Stage {
     /// Starts it all. What is told on failure is about the drill, not about the target.
-    pub(crate) async fn set(
-        plan: &Plan,
-        target: &Target,
-        scenario: &Scenario,
-        era: Era,
-    ) -> Result<Self, String> {
+    pub(crate) async fn set(plan: &Plan, target: &Target, job: &Job) -> Result<Self, String> {
+        let Job { scenario, era, habits, .. } = job;
+        let (era, habits, memory) = (*era, *habits, Arc::new(Memory::default()));
         let folder = Folder::new().map_err(|error| format!("no folder: {error}"))?;
-        let server = Server::set_up(plan, scenario, era, &folder.0).await?;
+        let server = Server::set_up(plan, scenario, era, &folder.0, habits).await?;
         let mark = format!("{TARGET_MARK}={}", folder.0.display());
         let policy = if scenario.times == Times::AlwaysDefault { Policy::Default } else { plan.policy };
         let words = Words {
@@ -103,8 +106,8 @@ impl Stage {
             dir: folder.0.clone(),
             linetender: plan.linetender.clone(),
             name: NAME.to_owned(),
-            policy: policy.text().to_owned(),
-            hurry: policy.flags(),
+            policy: habits.policy(policy),
+            hurry: habits.shim_flags(policy),
             roots: server.roots.clone(),
         };
         let over = scenario.server.over;
@@ -115,18 +118,31 @@ impl Stage {
                     Fault::Flip => Eras::Auto,
                     _ => Eras::Only(era.of_server(scenario.server.speaks).into()),
                 };
-                let line = Line::open(own(&server, over).eras(eras).policy(policy.own()));
+                let line = Line::open(own(&server, over).eras(eras).policy(Policy::read(&words.policy)));
                 let reports = Reports::default();
                 line.seen_by(Arc::new(reports.clone()));
-                (Front::Line(line.clone(), reports), Agent::new(Door::Line(line), era, String::new()))
+                let agent = Agent::new(Door::Line(line.clone()), era, String::new(), Arc::clone(&memory));
+                (Front::Line(line, reports), agent)
             }
             Target::Outside(adapter) => {
-                let (child, agent) = start(adapter, over, era, &words, &mark, &folder.0).await?;
+                let (child, agent) = start(adapter, over, era, &words, &mark, &folder.0, &memory).await?;
                 (Front::Program { child, adapter: adapter.clone(), over }, agent)
             }
         };
         let agent = Arc::new(agent);
-        let stage = Self { server, agent, front, era, words, mark, folder, reconnects: 0, started: 0 };
+        let stage = Self {
+            server,
+            agent,
+            habits,
+            memory,
+            front,
+            era,
+            words,
+            mark,
+            folder,
+            reconnects: 0,
+            started: 0,
+        };
         let _ = tokio::time::timeout(HUNG, stage.agent.greet()).await;
         Ok(stage)
     }
@@ -187,7 +203,13 @@ impl Stage {
     /// looked at when all is over.
     pub(crate) fn has(&self) -> Option<[usize; 2]> {
         let root = self.root();
-        self.line().is_none().then(|| [process::descriptors(&root), descendants(&root).len()])
+        let mark = self.stranger_mark();
+        let workers = self.server.book.as_ref().map(Book::workers).unwrap_or_default();
+        // A child at work has children now and then; and what left a server on purpose is nobody's.
+        let is_workers = |pid: i32| process::parent(pid).is_some_and(|parent| workers.contains(&parent));
+        let counts = |pid: &i32| !is_workers(*pid) && !process::carries(*pid, &mark);
+        let count = || descendants(&root).iter().filter(|pid| counts(pid)).count();
+        self.line().is_none().then(|| [process::descriptors(&root), count()])
     }
 
     /// What it has more of than it had, after it has had the time to let go.
@@ -240,7 +262,10 @@ impl Stage {
         }
         let _ = child.kill().await;
         self.reconnects += 1 + self.agent.reconnects();
-        let (new, agent) = start(adapter, *over, self.era, &self.words, &self.mark, &self.folder.0).await?;
+        let memory = &self.memory;
+        memory.begins();
+        let (new, agent) =
+            start(adapter, *over, self.era, &self.words, &self.mark, &self.folder.0, memory).await?;
         *child = new;
         self.agent = Arc::new(agent);
         let _ = tokio::time::timeout(HUNG, self.agent.greet()).await;
@@ -248,8 +273,10 @@ impl Stage {
     }
 
     /// Ends it all; what the target left, what the book says in the end ran twice, and what else must not be.
-    pub(crate) async fn strike(mut self, believed: &[&str]) -> (u32, Vec<Finding>, Vec<String>) {
+    /// `works` is whether the last call was answered.
+    pub(crate) async fn strike(mut self, believed: &[&str], works: bool) -> Remains {
         let mut findings = Vec::new();
+        let saver = self.habits.saves.then(|| self.processes().first().copied()).flatten().filter(|_| works);
         match &mut self.front {
             Front::Line(line, _) => {
                 if tokio::time::timeout(END, line.close()).await.is_err() {
@@ -288,7 +315,21 @@ impl Stage {
         let ran = again.map(|(nonce, attempts)| (nonce, attempts.iter().map(|attempt| attempt.runs).sum()));
         let twice = ran.filter(|(nonce, runs)| *runs > 1 && nonce.ends_with('e'));
         let twice = twice.map(|(nonce, runs)| Finding::RanTwice { nonce, runs }).collect();
-        (u32::try_from(left.len()).unwrap_or(u32::MAX), twice, findings)
+        let orphans = u32::try_from(left.len()).unwrap_or(u32::MAX);
+        let mut remains = Remains { orphans, twice, findings, laws: Laws::default() };
+        remains.judge(&self, saver).await;
+        remains
+    }
+
+    /// Whether the agent is told of the loss of what it set up: the server keeps that, and the target knows whose call is whose (S53:
+    /// agents without a session on a shared line are told nothing). `keeps` is what the server keeps.
+    pub(crate) fn tells_of_losses(&self, keeps: bool) -> bool {
+        keeps && self.habits.state != ServerState::None && !self.agent.is_anonymous()
+    }
+
+    /// The only variable of what leaves the server on purpose.
+    pub(crate) fn stranger_mark(&self) -> String {
+        stranger_mark(&self.folder.0)
     }
 
     /// Waits until nothing carries a mark any more; what still does in the end.
@@ -337,6 +378,7 @@ async fn start(
     words: &Words,
     mark: &str,
     dir: &Path,
+    memory: &Arc<Memory>,
 ) -> Result<(Child, Agent), String> {
     let way = adapter.way(over.word()).ok_or("there is no way to start it")?;
     let words = Words { port: ports::next()?, ..words.clone() };
@@ -377,7 +419,7 @@ async fn start(
         }
         (None, ..) => return Err("it has no pipes".to_owned()),
     };
-    Ok((child, Agent::new(door, era, words.text(&way.prefix))))
+    Ok((child, Agent::new(door, era, words.text(&way.prefix), Arc::clone(memory))))
 }
 
 /// The end of what a target that does not come up said.

@@ -37,6 +37,14 @@ impl Target {
         }
     }
 
+    /// Whether the servers of a soak may have habits: it is told what they are. A shared server has several agents.
+    pub(crate) fn keeps_habits(&self) -> bool {
+        match self {
+            Self::Line => true,
+            Self::Outside(adapter) => adapter.ours && !adapter.detached,
+        }
+    }
+
     /// The refusals after which it may send a call again. Others than ours have no such setting: what MCP promises is believed.
     pub(crate) fn believes(&self, policy: Policy) -> &'static [&'static str] {
         if self.is_ours() { policy.believed() } else { BELIEVED }
