@@ -95,7 +95,8 @@ fn is_wanted(args: &args::Journal, entry: &Entry) -> bool {
             What::State { server, .. }
             | What::Retry { server, .. }
             | What::Ended { server, .. }
-            | What::Left { server, .. },
+            | What::Left { server, .. }
+            | What::Container { server, .. },
         ) => server == name,
         (Some(_), _) => false,
     }
@@ -163,6 +164,14 @@ fn words(what: &What) -> String {
         }
         What::Ended { server, pid, name } => format!("{server} left {name} ({pid}) behind: ended it"),
         What::Left { server, process } => crate::status::left(server, process),
+        What::Container { server, container, reason: None } => {
+            format!(
+                "{server}: container {container} of an earlier start may still run: ended it before the next start"
+            )
+        }
+        What::Container { server, container, reason: Some(reason) } => {
+            format!("{server}: container {container} may still run, and could not be ended: {reason}")
+        }
         What::AuditHead { file, seq, hash, synced } => {
             format!("audit {file}: line {seq} was on disk at {synced} (SHA-256 {})", short(hash))
         }

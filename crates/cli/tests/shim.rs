@@ -8,6 +8,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 
 use agent::{Agent, LINETENDER};
+use linetender_badserver::{Book, process};
 use serde_json::{Value, json};
 
 #[test]
@@ -61,6 +62,61 @@ fn a_server_that_dies_now_and_then_is_always_back() {
         let answer = agent.call(&json!(round), "kill", &json!({}));
         assert_eq!(answer["result"]["_meta"]["linetender"]["delivery"], "unknown", "{answer}");
     }
+}
+
+#[test]
+fn s59_calls_that_are_sent_at_once_arrive_in_order_around_a_death() {
+    const ROUNDS: usize = 24;
+    let book = std::env::temp_dir().join(format!("linetender-order-{}", std::process::id()));
+    let book = Book::at(book);
+    let words = ["--stateless", "--", LINETENDER, "__badserver", "--era", "legacy", "--book"];
+    let mut words = words.to_vec();
+    words.push(book.path().to_str().unwrap());
+    let (mut sent, mut answered) = (Vec::new(), 0);
+    let mut agent = Agent::run(LINETENDER, words.iter()).greeted();
+    for round in 0..ROUNDS {
+        // A server that has served callers may be restarted at once.
+        for n in 0..12 {
+            agent.call(&json!(format!("warm-{round}-{n}")), "echo", &json!({}));
+        }
+        let pid = agent.call(&json!(format!("pid-{round}")), "pid", &json!({}));
+        let pid = pid["result"]["content"][0]["text"].as_str().unwrap().parse().unwrap();
+        let stopped = round % 2 == 0;
+        if stopped {
+            process::stop(pid);
+        } else {
+            process::kill(pid);
+        }
+        let nonces: Vec<_> = (0..3).map(|n| format!("agent-{round}-{n}")).collect();
+        for nonce in &nonces {
+            agent.send(
+                &json!(nonce),
+                "tools/call",
+                &json!({ "name": "echo", "arguments": { "nonce": nonce } }),
+            );
+        }
+        if stopped {
+            // When this is answered, the calls lie in the pipe of the server.
+            agent.send(&json!(format!("ping-{round}")), "ping", &json!({}));
+            while agent.hear()["id"] != format!("ping-{round}") {}
+            process::kill(pid);
+        }
+        let mut waiting = nonces.len();
+        while waiting > 0 {
+            let answer = agent.hear();
+            if nonces.iter().any(|nonce| answer["id"] == **nonce) {
+                answered += usize::from(answer["result"]["isError"].is_null());
+                waiting -= 1;
+            }
+        }
+        sent.extend(nonces);
+    }
+    let arrivals: Vec<_> = book.arrivals().into_iter().filter(|nonce| nonce.starts_with("agent-")).collect();
+    let _ = std::fs::remove_file(book.path());
+    // On a starved machine a call may also end as unknown, and then it need not have arrived.
+    sent.retain(|nonce| arrivals.contains(nonce));
+    assert_eq!(arrivals, sent);
+    assert!(answered <= sent.len() && answered > ROUNDS * 2, "{answered} of {}", ROUNDS * 3);
 }
 
 #[test]
@@ -195,6 +251,21 @@ fn a_server_that_cannot_start_says_so_to_the_agents_initialize() {
     let answer = agent.ask(&json!(1), "initialize", &json!({ "protocolVersion": "2025-06-18" }));
     let message = answer["error"]["message"].as_str().unwrap();
     assert!(message.contains("exited with status 4") && message.contains("no API key"), "{message}");
+}
+
+#[test]
+fn s58_a_server_whose_login_is_refused_logs_in_once_however_often_the_agent_asks() {
+    let book = std::env::temp_dir().join(format!("linetender-login-{}", std::process::id()));
+    let flags = ["--exit", "1", "--stderr", "401 Unauthorized", "--book", book.to_str().unwrap()];
+    let mut agent = Agent::start(&flags);
+    for id in 0..5 {
+        let answer = agent.ask(&json!(id), "initialize", &json!({ "protocolVersion": "2025-06-18" }));
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains("its login was refused") && message.contains("401"), "{message}");
+    }
+    let logins = linetender_badserver::Book::at(&book).writers().len();
+    std::fs::remove_file(&book).unwrap();
+    assert_eq!(logins, 1, "each start is a login");
 }
 
 #[test]

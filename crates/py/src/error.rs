@@ -47,9 +47,5 @@ pub(crate) fn fields<'py>(py: Python<'py>, error: &CallError) -> PyResult<Bound<
 
 /// In how many seconds the server is tried next, where that is a matter of time.
 pub(crate) fn seconds(next: NextTry) -> Option<f64> {
-    match next {
-        NextTry::Now => Some(0.0),
-        NextTry::In(wait) => Some(wait.as_secs_f64()),
-        _ => None,
-    }
+    next.wait().map(|wait| wait.as_secs_f64())
 }

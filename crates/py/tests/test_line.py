@@ -44,7 +44,7 @@ async def test_lists_resources_prompts_and_requests(badserver: str) -> None:
 
 
 async def test_a_server_that_is_killed_comes_back(badserver: str) -> None:
-    async with Line.stdio(badserver) as line:
+    async with Line(linetender.Server.stdio(badserver).with_settings(state="none")) as line:
         await line.ready()
         for _ in range(3):
             before, events = line.status.generation, line.events()
@@ -197,7 +197,7 @@ async def test_a_changed_list_is_told(badserver: str, tmp_path: Path) -> None:
 
 
 async def test_redial_replaces_the_server(badserver: str) -> None:
-    async with Line.stdio(badserver) as line:
+    async with Line(linetender.Server.stdio(badserver).with_settings(state="none")) as line:
         before = await pid_of(line)
         assert await line.redial() == 2
         assert await pid_of(line) != before

@@ -289,7 +289,7 @@ def test_no_program_but_the_reaper_is_ever_started(tmp_path: Path) -> None:
 open({str(started)!r}, "a").write("program\\n")
 import linetender
 async def main():
-    async with linetender.Line.stdio(BADSERVER) as line:
+    async with linetender.Line(linetender.Server.stdio(BADSERVER).with_settings(state="none")) as line:
         for _ in range(3):
             server = await pid_of(line)
             reaper, = [pid for pid in children()]

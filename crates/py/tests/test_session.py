@@ -19,8 +19,8 @@ from linetender._sdk import codec
 
 async def talk(badserver: str, book: Path) -> None:
     """Kills the server between and under calls: the client lives on."""
-    parameters = mcp.StdioServerParameters(command=badserver, args=["--book", str(book)])
-    async with linetender.session(parameters) as (read, write):
+    server = linetender.Server.stdio(badserver, ["--book", str(book)]).with_settings(state="none")
+    async with linetender.session(server) as (read, write):
         async with mcp.ClientSession(read, write) as client:
             await client.initialize()
             assert "echo" in [tool.name for tool in (await client.list_tools()).tools]

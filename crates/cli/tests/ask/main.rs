@@ -61,6 +61,10 @@ pub(crate) fn timeless(text: &str) -> String {
     let line = |line: &str| {
         let indent = line.len() - line.trim_start().len();
         let mut words: Vec<&str> = line.split_whitespace().collect();
+        // How long to wait follows from how long the start took.
+        if let ["fix:", "set", "wait", "=", time] = words.as_mut_slice() {
+            *time = "TIME";
+        }
         let mut at = 1;
         while at < words.len() {
             if matches!(words[at].trim_end_matches([',', ')']), "ms" | "s")

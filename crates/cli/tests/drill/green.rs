@@ -50,15 +50,34 @@ fn the_gateway_keeps_every_promise() {
 
 #[test]
 fn a_short_soak_ends_with_a_verdict() {
+    // This seed draws every habit of a server, with faults that end the server.
     let asked =
-        ["soak", "--target", "shim", "--faults", "120", "--seed", "1", "--slack", SLACK, "--json", "-"];
+        ["soak", "--target", "shim", "--faults", "100", "--seed", "23", "--slack", SLACK, "--json", "-"];
     let output = drill(&asked);
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
     let verdicts: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(verdicts[0]["findings"], json!([]), "{verdicts}");
-    assert!(verdicts[0]["faults"].as_u64() >= Some(100), "{verdicts}");
-    assert!(text.contains("seed 1: 1") && text.contains("KEPT: 0 hung, 0 run twice"), "{text}");
+    assert!(verdicts[0]["faults"].as_u64() >= Some(80), "{verdicts}");
+    assert!(text.contains("seed 23: ") && text.contains("KEPT: 0 hung, 0 run twice"), "{text}");
+    assert!(
+        text.contains("0 on a fresh context without notice, 0 strangers killed, 0 two at once, 0 saves lost"),
+        "{text}"
+    );
+    let laws = |what: &str| {
+        let rows = verdicts[0]["rows"].as_array().into_iter().flatten();
+        rows.filter_map(|row| row["laws"][what].as_u64()).sum::<u64>()
+    };
+    for (what, least) in [
+        ("set_up", 20),
+        ("losses_told", 20),
+        ("refused_by_rule", 20),
+        ("strangers", 3),
+        ("locks", 5),
+        ("saves", 3),
+    ] {
+        assert!(laws(what) >= least, "{what}: {}, {text}", laws(what));
+    }
 }
 
 #[test]

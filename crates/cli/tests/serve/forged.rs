@@ -46,10 +46,13 @@ fn x09_no_server_forges_a_line_of_log_journal_or_status() {
     );
     let mut agent = home.agent();
     home.wait_for_log("tool hidden");
-    for server in ["html", "error", "busy", "dies"] {
-        until(&format!("{server} parked"), || {
-            let parked = |line: &str| line.contains("retrying at long intervals") && line.contains(server);
-            home.log().lines().any(parked).then_some(())
+    // A command that never answered is tried again soon before it is parked.
+    let says = "retrying at long intervals";
+    for (server, says) in [("html", says), ("error", says), ("busy", says), ("dies", "exited with status 3")]
+    {
+        until(&format!("{server}: {says}"), || {
+            let is_said = |line: &str| line.contains(says) && line.contains(server);
+            home.log().lines().any(is_said).then_some(())
         });
     }
     let status = home.linetender(&["status"]).output().unwrap();

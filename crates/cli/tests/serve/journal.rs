@@ -6,7 +6,10 @@ use crate::kit::Home;
 
 #[test]
 fn a_server_that_was_killed_is_written_down_with_its_cause() {
-    let home = Home::new("journal", "[servers.a]\n{bad} --stderr hard-at-work\n[servers.b]\n{bad}\n");
+    let home = Home::new(
+        "journal",
+        "[servers.a]\nstate = 'none'\n{bad} --stderr hard-at-work\n[servers.b]\n{bad}\n",
+    );
     let mut agent = home.agent();
     agent.wait_for("a__echo", "{}");
     agent.wait_for("b__echo", "{}");

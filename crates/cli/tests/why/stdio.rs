@@ -65,6 +65,8 @@ fn hangs_in_a_call_that_the_agent_gives_up() {
     // A call that the server never had would not be waited for.
     shim.until("the server has the call", |_| book.runs().contains_key("slow"));
     shim.cancel("slow");
+    // A server that hangs is replaced for a caller that waits.
+    shim.begin("waits", "echo", &json!({}));
     assert_snapshot!(shim.back().why());
 }
 
@@ -94,8 +96,12 @@ fn breaks_off_in_the_middle_of_an_answer() {
 
 #[test]
 fn suspended_while_nobody_used_it() {
-    let shim = bad(&[]);
+    let mut shim = bad(&[]);
     shim.signal("-STOP");
+    shim.until("long silence", |line| {
+        line["state"] == "suspect" && line["since_millis"].as_u64() > Some(2500)
+    });
+    shim.begin("waits", "echo", &json!({}));
     assert_snapshot!(shim.back().why());
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Followed {
     /// The most that its budget can be.
     budget_most: u32,
     useful_most: u32,
+    /// The client program of a server that runs somewhere else, and may outlive it.
+    far_side: Option<&'static str>,
     tally: Arc<LineTally>,
     last: Mutex<Last>,
 }
@@ -65,6 +67,7 @@ impl Followed {
             line: line.downgrade(),
             budget_most: u32::from(line.policy().budget.tokens) * 1000,
             useful_most: u32::from(line.policy().budget.useful_tokens) * 1000,
+            far_side: line.far_side(),
             tally,
             last: Mutex::new(last),
         }
@@ -89,6 +92,10 @@ impl Followed {
                     self.keep(holder.write(What::Left { server: self.server.clone(), process }));
                     self.last().left.push(left);
                 }
+                Some(Event::ContainerLeft { id, reason }) => {
+                    let (server, container) = (self.server.clone(), id);
+                    self.keep(holder.write(What::Container { server, container, reason }));
+                }
                 Some(Event::Missed(entries)) => {
                     let why = format!("too many events of {} at once", self.server);
                     let _ = holder.write(What::Gap { entries, why });
@@ -100,6 +107,10 @@ impl Followed {
                 }
             }
         }
+    }
+
+    fn reason(&self, why: &Why) -> Reason {
+        Reason { far_side: self.far_side.map(str::to_owned), ..Reason::from(why) }
     }
 
     /// What is to be written of this, if it is news: a line also says when it only waits for something else.
@@ -130,7 +141,7 @@ impl Followed {
             server: self.server.clone(),
             generation: status.generation,
             state: status.state.to_string(),
-            cause: status.cause.as_deref().map(Reason::from),
+            cause: status.cause.as_deref().map(|why| self.reason(why)),
             budget_millis: status.budget,
             useful_millis: Some(status.useful).filter(|left| *left < self.useful_most),
             charge: status.cost.and_then(|cost| self.charge(cost, status)),
@@ -220,7 +231,7 @@ impl Followed {
             state: last.status.state,
             budget: left(last.status.budget, self.budget_most)
                 .min(left(last.status.useful, self.useful_most)),
-            next_try: next_try.and_then(|next| if let NextTry::In(wait) = next { Some(wait) } else { None }),
+            next_try: next_try.filter(|next| *next != NextTry::Now).and_then(NextTry::wait),
         }
     }
 
@@ -251,7 +262,7 @@ impl Followed {
             generation: last.status.generation,
             since: rfc3339(last.since.0),
             since_millis: millis(last.since.1),
-            cause: last.cause.as_ref().map(|(why, _)| Reason::from(&**why)),
+            cause: last.cause.as_ref().map(|(why, _)| self.reason(why)),
             ended: last.cause.as_ref().map(|(_, (at, _))| rfc3339(*at)),
             ended_millis: last.cause.as_ref().map(|(_, (_, at))| millis(*at)),
             budget_millis: last.status.budget,
@@ -259,10 +270,9 @@ impl Followed {
             useful_millis: last.status.useful,
             useful_most_millis: self.useful_most,
             next_try: next_try.map(|next| next.to_string()),
-            next_try_millis: next_try.and_then(|next| match next {
-                NextTry::In(wait) => u64::try_from(wait.as_millis()).ok(),
-                _ => None,
-            }),
+            next_try_millis: next_try
+                .filter(|next| *next != NextTry::Now)
+                .and_then(|next| u64::try_from(next.wait()?.as_millis()).ok()),
             health: last.status.health().map(|health| health.dated(pid)),
             pid,
             keeper,

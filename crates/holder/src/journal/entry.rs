@@ -88,6 +88,16 @@ pub enum What {
         #[serde(flatten)]
         process: LeftProcess,
     },
+    /// A container of a server may still run.
+    Container {
+        /// Server name.
+        server: String,
+        /// The beginning of its id.
+        container: String,
+        /// Why it could not be ended. Absent for one that an earlier start left behind, and that was ended before the next.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// linetender sent a request again by itself.
     Retry {
         /// Server name.
@@ -174,6 +184,9 @@ pub struct Reason {
     /// The HTTP status that was the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<u16>,
+    /// The client program that ran the server somewhere else (`ssh`, `kubectl`), if what it started may outlive it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far_side: Option<String>,
 }
 
 /// What an end was charged.
@@ -220,6 +233,7 @@ impl From<&Why> for Reason {
             status,
             signal,
             http: why.http,
+            far_side: None,
         }
     }
 }
@@ -282,7 +296,9 @@ impl Entry {
                     shorten(tool);
                 }
             }
-            What::Ended { server, .. } | What::Left { server, .. } => shorten(server),
+            What::Ended { server, .. } | What::Left { server, .. } | What::Container { server, .. } => {
+                shorten(server);
+            }
             What::AuditHead { file, .. } => shorten(file),
             What::Gap { why, .. } | What::End { why } => shorten(why),
         }
@@ -304,8 +320,16 @@ mod tests {
     fn entry(text: &str, stderr: Option<String>) -> Entry {
         let leaves = vec!["exit".into()];
         let seen = Some("exited".into());
-        let cause =
-            Reason { text: text.into(), leaves, stderr, seen, status: None, signal: Some(9), http: None };
+        let cause = Reason {
+            text: text.into(),
+            leaves,
+            stderr,
+            seen,
+            status: None,
+            signal: Some(9),
+            http: None,
+            far_side: None,
+        };
         let (server, state) = ("s".into(), "ending".into());
         let what = What::State {
             server,

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{Death, Now};
+use crate::journal::Reason;
 use linetender::visible;
 
 /// Something that somebody can do.
@@ -40,8 +41,9 @@ pub(super) fn next(now: &Now, failed: Option<&Death>) -> Vec<String> {
              try earlier."
         ),
         "parked" => format!(
-            "linetender tries it again by itself {when}, and then at growing intervals of up to a few minutes. A call may make it try \
-             earlier. As soon as it works, it is in service again."
+            "linetender tries it again by itself {when}, and then at growing intervals of up to a few minutes, or up to an hour if it \
+             has never answered. A call may make it try earlier, unless its login was refused. As soon as it works, it is in service \
+             again."
         ),
         "needs-auth" => {
             format!("linetender connects by itself as soon as there are credentials. It also looks by itself {when}.")
@@ -151,6 +153,7 @@ fn for_cause(list: &mut List, death: &Death, place: &Place<'_>) {
                 "ulimit -a; free -m",
             );
         }
+        "name-taken" | "container-stays" => for_container(list, cause, place),
         "closed-pipe" => list.say(
             "Update the server, or report it to its authors: a server must keep both open while it runs.",
         ),
@@ -223,6 +226,15 @@ fn for_cause(list: &mut List, death: &Death, place: &Place<'_>) {
         "internal" => list.say("Report it, with the output of the next command."),
         _ if !up => list.say(by_hand(place)),
         _ => {}
+    }
+}
+
+fn for_container(list: &mut List, cause: &Reason, place: &Place<'_>) {
+    if cause.seen.as_deref() == Some("name-taken") {
+        list.with("See which container has the name, with `podman` for podman:", "docker ps --all");
+        list.say(place.correct("the arguments (remove --name, and add --rm)"));
+    } else {
+        list.with("See whether the daemon answers, and what runs, with `podman` for podman:", "docker ps");
     }
 }
 

@@ -3,6 +3,7 @@
 mod exits;
 
 use crate::journal::Reason;
+use linetender::visible;
 
 /// What was seen, and what that usually means.
 pub(super) struct Told {
@@ -16,7 +17,8 @@ pub(super) fn of(cause: Option<&Reason>, served: bool) -> Told {
         return Told { what: "The journal does not say why it ended.".to_owned(), meaning: Vec::new() };
     };
     let what = sentence(&planned(reason).unwrap_or_else(|| reason.text.clone()));
-    let meaning = words(reason, served).into_iter().map(str::to_owned).collect();
+    let mut meaning: Vec<String> = words(reason, served).into_iter().map(str::to_owned).collect();
+    meaning.extend(reason.far_side.as_deref().map(far_side));
     Told { what, meaning }
 }
 
@@ -69,6 +71,14 @@ fn words(reason: &Reason, served: bool) -> Vec<&'static str> {
         ],
         "no-process" | "no-socket" => vec![
             "This machine ran out of something (processes, open files, memory). That is not the server's fault.",
+        ],
+        "name-taken" => vec![
+            "The command gives the container a fixed name (--name), and only one container can have it. Another window of the agent \
+             has the same server, or a container of this name was stopped and not removed: without --rm it keeps its name.",
+        ],
+        "container-stays" => vec![
+            "An earlier start left a container behind. linetender does not start a second one beside it, and could not end it: \
+             usually the daemon does not run, or may not be used by this user.",
         ],
         "closed-pipe" => vec![
             "linetender talks to the server through its standard input and output. The server closed one of them although its \
@@ -127,6 +137,15 @@ fn words(reason: &Reason, served: bool) -> Vec<&'static str> {
         ],
         other => over_http(other, reason),
     }
+}
+
+/// What linetender can end is the client.
+fn far_side(client: &str) -> String {
+    let client = visible::cut(client, 20);
+    format!(
+        "The command is `{client}`, which runs the server somewhere else. linetender ends `{client}`, and starts it again only when \
+         that has ended; what it started on the other side may live on, unless it ends when its input is closed."
+    )
 }
 
 fn over_http(seen: &str, reason: &Reason) -> Vec<&'static str> {

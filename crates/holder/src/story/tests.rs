@@ -88,6 +88,17 @@ fn the_same_again_is_told_once() {
 }
 
 #[test]
+fn a_server_elsewhere_may_live_on_and_a_container_name_is_for_one() {
+    let cause = json!({ "cause": { "text": "the server process exited with status 255", "leaves": ["exit"], "seen": "exited",
+        "status": 255, "far_side": "ssh" } });
+    let text = told(&[entry(1, 1, "up", json!({})), entry(2, 1, "ending", cause)], None).to_string();
+    assert!(text.contains("what it started on the other side may live on"), "{text}");
+    let taken = json!({ "cause": { "text": "the container name mcp is in use", "leaves": ["exit"], "seen": "name-taken" } });
+    let text = told(&[entry(1, 1, "ending", taken)], None).to_string();
+    assert!(text.contains("docker ps --all") && !text.contains("other side"), "{text}");
+}
+
+#[test]
 fn what_became_known_later_is_told_and_a_plan_does_not_hide_a_failure() {
     let closed = json!({ "cause": { "text": "the server closed its stdout", "leaves": ["transport"], "seen": "closed-pipe" } });
     let known = json!({ "cause": { "text": "the server process was killed by signal 9 (SIGKILL)", "leaves": ["transport"],

@@ -87,7 +87,7 @@ def codec() -> Codec:
         messages: Any = import_module("mcp.shared.message")
     except ImportError as error:
         raise ImportError(
-            "linetender.session needs the official MCP SDK, 1.8 or later: pip install 'linetender[mcp]'"
+            "linetender.session needs the official MCP SDK, 1.8 or later: pip install 'mcp>=1.8'"
         ) from error
     wrap = messages.SessionMessage
     # By name: the two versions do not have the same types, and whoever checks this has one of them.
