@@ -40,6 +40,7 @@ class Server:
     small: bool = False
     starter: bool = False  # what is started only starts the server: both are killed
     fixture: bool = False
+    process_per_agent: bool = False  # at a gateway, as linetender knows it
     kill_before: int = -1  # the first step that is not setup
     after_kill: float = 0.3  # seconds until the next call
     linger: float = 0.0  # seconds that the agent stays after its last call
@@ -145,10 +146,11 @@ def fixtures():
     yield fixture(
         "daemons",
         "daemons",
-        [call("dev_server"), call("tmux"), call("count")],
+        # What a server started in its last milliseconds is not known to be the user's.
+        [call("dev_server"), call("tmux"), Step("", method="ping", pause=0.2), call("count")],
         about="leaves a dev server and a tmux server to its user",
         needs=("tmux",),
-        kill_before=2,
+        kill_before=3,
     )
     for ladder, name, seconds in (
         ("sdk", "at EOF, 1.5 s", "1.5"),
@@ -330,6 +332,7 @@ def real(rmcp):
         ],
         about="TypeScript SDK",
         stateful=True,
+        process_per_agent=True,
         small=True,
     )
     yield npm(
@@ -339,6 +342,7 @@ def real(rmcp):
         [call("sequentialthinking", **thought(1)), call("sequentialthinking", **thought(2))],
         about="one after the other: whose thoughts are counted?",
         stateful=True,
+        process_per_agent=True,
         kills=(False,),
         agents=2,
     )
@@ -356,6 +360,7 @@ def real(rmcp):
         needs=("chromium",),
         about="SDK bundled, a browser",
         stateful=True,
+        process_per_agent=True,
         patience=60,
     )
     yield npm(
@@ -367,6 +372,7 @@ def real(rmcp):
         needs=("chromium",),
         about="SDK bundled, a browser",
         stateful=True,
+        process_per_agent=True,
         patience=60,
     )
     yield npm(
@@ -382,6 +388,7 @@ def real(rmcp):
         mask=r"PID:? \d+|Runtime: \d+s|\(shell: [^)]*\)",
         about="TypeScript SDK, terminals",
         stateful=True,
+        process_per_agent=True,
         patience=60,
     )
     yield npm(
