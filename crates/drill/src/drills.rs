@@ -158,12 +158,12 @@ fn head(plan: &Plan) -> Results {
 fn jobs(targets: &[Target], scenarios: Vec<Scenario>, habits: Habits) -> Vec<Job> {
     let scenarios: Vec<_> = scenarios.into_iter().map(Arc::new).collect();
     let mut jobs = Vec::new();
-    for target in 0..targets.len() {
+    for (target, behind) in targets.iter().enumerate() {
         for scenario in &scenarios {
             // What is not played at all is said once.
             let eras =
                 if scenario.skip.is_some() { &scenario.server.eras[..1] } else { &scenario.server.eras };
-            let habits = habits.fitting(scenario);
+            let habits = habits.fitting(scenario, behind);
             let job = |era: &Era| Job { target, scenario: Arc::clone(scenario), era: *era, habits };
             jobs.extend(eras.iter().map(job));
         }

@@ -15,7 +15,7 @@ SERVER = [str(Path(__file__).with_name("sdk_server.py"))]
 
 
 async def test_a_line_to_an_sdk_server() -> None:
-    server = linetender.Server.stdio(sys.executable, SERVER, name="sdk").with_settings(state="none")
+    server = linetender.Server.stdio(sys.executable, SERVER, name="sdk").with_settings(state="none", wait=60.0)
     async with linetender.Line(server) as line:
         assert {tool["name"] for tool in await line.list_tools()} == {"add", "pid", "fail"}
         assert (await line.call_tool("add", {"a": 2, "b": 3})).structured == {"result": 5}
@@ -32,7 +32,7 @@ async def test_a_line_to_an_sdk_server() -> None:
 
 
 async def test_a_session_with_an_sdk_server() -> None:
-    server = linetender.Server.stdio(sys.executable, SERVER).with_settings(state="none")
+    server = linetender.Server.stdio(sys.executable, SERVER).with_settings(state="none", wait=60.0)
     async with linetender.session(server) as (read, write), mcp.ClientSession(read, write) as client:
         await client.initialize()
         for n in range(2):

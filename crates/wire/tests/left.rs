@@ -62,6 +62,7 @@ impl Server {
         let mut close = ClosePolicy::default();
         (close.stdin, close.term) = (Duration::from_millis(500), Duration::from_millis(500));
         (close.crash, close.tree) = (Duration::from_secs(2), tree);
+        close.kill = Duration::from_millis(200);
         let launch = Launch {
             program: Program { argv: argv.map(Into::into).collect(), dir: None, env: Env::Ours },
             container: None,
@@ -190,6 +191,38 @@ async fn s55_what_left_right_before_the_end_lives_on() {
         server.close();
         server.judged(true).await;
     }
+}
+
+/// A tool answers before what it started has left, and the server dies before the reaper's own interval of 2 s is over.
+#[tokio::test]
+async fn s55_what_leaves_a_moment_after_the_answer_lives_on_after_a_crash() {
+    for round in 0..2 {
+        let server = Server::start(&format!("lingers-{round}"), Tree::Server, &["lingering"], 0).await;
+        let pid = server.pid().await;
+        tokio::time::sleep(Duration::from_millis(2200)).await;
+        server.child.outbox().send(Outgoing::text("\"a\"".to_owned().into(), None)).unwrap();
+        let began = Instant::now();
+        while server.members().is_empty() {
+            assert!(began.elapsed() < PATIENCE, "it does not leave");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        // Longer than the longest time between two looks.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        rustix::process::kill_process(pid, Signal::KILL).unwrap();
+        server.child.kill();
+        server.judged(true).await;
+    }
+}
+
+/// A policy may want to hear of a stuck tree before the reaper's first report. It says nothing of the reaper.
+#[tokio::test]
+async fn s06_a_reaper_that_waits_for_what_is_left_is_not_killed_for_it() {
+    let server = Server::start("stubborn", Tree::All, &["stubborn"], 1).await;
+    let (_, stubborn) = server.members().remove(0);
+    rustix::process::kill_process(server.pid().await, Signal::KILL).unwrap();
+    server.child.kill();
+    server.judged(false).await;
+    assert!(!lives(stubborn));
 }
 
 /// What a server starts while it ends was never seen to leave.

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use linetender::{ServerState, Tree};
 
 use super::policy::Policy;
+use super::target::Target;
 use crate::dice::Dice;
 use crate::scenario::{Fault, Kind, Over, Scenario};
 
@@ -46,8 +47,8 @@ pub enum Worker {
 }
 
 impl Habits {
-    /// Draws the habits of a server in this scenario.
-    pub(crate) fn draw(scenario: &Scenario, dice: &mut Dice) -> Self {
+    /// Draws the habits of a server in this scenario, behind this target.
+    pub(crate) fn draw(scenario: &Scenario, target: &Target, dice: &mut Dice) -> Self {
         let mut one_of = |number: u64| dice.below(number) == 0;
         let state = match (one_of(2), one_of(2)) {
             (true, _) => ServerState::Unknown,
@@ -58,11 +59,11 @@ impl Habits {
         let (has_daemon, has_worker, is_near) = (one_of(RARITY), one_of(RARITY), one_of(2));
         let worker = has_worker.then_some(if is_near { Worker::Near } else { Worker::Apart });
         let (has_lock, saves) = (one_of(RARITY), one_of(RARITY));
-        Self { state, tree, has_daemon, worker, has_lock, saves }.fitting(scenario)
+        Self { state, tree, has_daemon, worker, has_lock, saves }.fitting(scenario, target)
     }
 
     /// Without those that the scenario's server cannot have, or that would make another fault of its fault.
-    pub(crate) fn fitting(self, scenario: &Scenario) -> Self {
+    pub(crate) fn fitting(self, scenario: &Scenario, target: &Target) -> Self {
         let server = &scenario.server;
         // Real servers keep no book of them; and where calls are counted from the start on, none may come before.
         if server.kind != Kind::Bad || server.warm == 0 {
@@ -74,9 +75,12 @@ impl Habits {
         }
         // The last of its processes is to be the server.
         let worker = self.worker.filter(|_| scenario.fault != Fault::KillLast);
-        // With a reaper that was killed ends all that it knew (S55).
-        let tree = self.tree.map(|tree| if scenario.fault == Fault::KillReaper { Tree::All } else { tree });
-        Self { tree, worker, ..self }
+        // With a reaper that was killed ends all that it knew (S55). A program that uses the library is no subreaper, so what
+        // has left the tree is lost to it then (X11).
+        let kills_reaper = scenario.fault == Fault::KillReaper;
+        let tree = self.tree.map(|tree| if kills_reaper { Tree::All } else { tree });
+        let has_daemon = self.has_daemon && !(kills_reaper && matches!(target, Target::Line));
+        Self { tree, has_daemon, worker, ..self }
     }
 
     /// The flags of the server.
@@ -225,7 +229,7 @@ mod tests {
 
     use linetender::{ServerState, Settings, Tree};
 
-    use super::{Habits, Policy, Worker};
+    use super::{Habits, Policy, Target, Worker};
     use crate::dice::Dice;
     use crate::drills::Mix;
     use crate::scenario::{Kind, Over};
@@ -250,9 +254,9 @@ mod tests {
 
     #[test]
     fn every_habit_is_drawn_with_every_scenario_that_can_have_it() {
-        let mut dice = Dice::new(7);
+        let (mut dice, shim) = (Dice::new(7), Target::find("shim").unwrap());
         for (scenario, _) in Mix::faults().unwrap().rows {
-            let drawn: Vec<_> = (0..200).map(|_| Habits::draw(&scenario, &mut dice)).collect();
+            let drawn: Vec<_> = (0..200).map(|_| Habits::draw(&scenario, &shim, &mut dice)).collect();
             let has = |what: fn(&Habits) -> bool| drawn.iter().any(what);
             let server = &scenario.server;
             let keeps_a_book = server.kind == Kind::Bad && server.warm > 0;

@@ -152,8 +152,8 @@ impl Course<'_> {
             return Habits::default();
         }
         let scenario = &self.scenarios[block.row];
-        let drawn = || Habits::draw(scenario, &mut Dice::for_one(block.seed, HABITS));
-        self.plan.habits.map_or_else(drawn, |asked| asked.fitting(scenario))
+        let drawn = || Habits::draw(scenario, &self.target, &mut Dice::for_one(block.seed, HABITS));
+        self.plan.habits.map_or_else(drawn, |asked| asked.fitting(scenario, &self.target))
     }
 
     /// The command that plays a block again.

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, SetOnce, mpsc};
 use tokio::time::Instant;
 
 use super::container::Container;
-use super::keeper::{Keeper, plain};
+use super::keeper::{Keeper, Looks, plain};
 use super::passed::passed;
 use super::platform::{Found, Platform, Started, Starter, Work};
 use super::reader::Drain;
@@ -205,7 +205,7 @@ impl Child {
             server: Arc::default(),
             passed: passed(),
             heard,
-            look_at: Instant::now(),
+            looks: Looks::new(Instant::now()),
             name: Vec::new(),
         };
         let child = Self {

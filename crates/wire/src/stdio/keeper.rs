@@ -35,8 +35,12 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long a reaper may take to say its first word. One that says nothing is another program.
 const FIRST_WORD: Duration = Duration::from_secs(30);
 
-/// Between two looks at what left the server's tree: after an answer, when what a tool started is there.
+/// Shortest time between two looks at what left the server's tree. After an answer the reaper looks at once, and again at
+/// intervals that double up to [`LONGEST_LOOK_GAP`]: what a tool has started takes a moment to leave.
 const LOOK_GAP: Duration = Duration::from_millis(50);
+
+/// Longest time between two looks after an answer. Then the reaper's own interval is enough.
+const LONGEST_LOOK_GAP: Duration = Duration::from_millis(800);
 
 /// The longest name of a process.
 const LONGEST_NAME: usize = 64;
@@ -72,8 +76,8 @@ pub(super) struct Keeper<P: Platform> {
     pub(super) passed: watch::Receiver<Vec<u8>>,
     /// The server said something.
     pub(super) heard: Arc<Notify>,
-    /// Before that the reaper is not asked to look.
-    pub(super) look_at: Instant,
+    /// When the reaper is asked to look again.
+    pub(super) looks: Looks,
     /// The name of the process that the reaper tells of next.
     pub(super) name: Vec<u8>,
 }
@@ -85,8 +89,8 @@ enum News<S> {
     Order(Option<Order>),
     /// Another signal that is to be passed on.
     Passed,
-    /// The server said something, and it was not looked at for a while.
-    Look,
+    /// The server said something, now or a moment ago, and it was not looked at since.
+    Look(LookCause),
     Rung,
     WriterDone(S, WriteEnd),
     /// One of its own tasks.
@@ -181,7 +185,7 @@ impl<P: Platform> Keeper<P> {
                 Ok(()) = self.passed.changed(), if matches!(tree.ordered, Some(Order::Close)) => News::Passed,
                 () = self.reader.panicked() => News::Panicked("reader"),
                 () = self.stderr.panicked() => News::Panicked("reader of stderr"),
-                () = look_due(self.look_at, &self.heard), if looks && tree.ordered.is_none() => News::Look,
+                cause = self.looks.due(&self.heard), if looks && tree.ordered.is_none() => News::Look(cause),
                 () = due(&mut tree.rung), if !tree.clear => News::Rung,
             };
             test_hooks::point("keeper");
@@ -211,7 +215,7 @@ impl<P: Platform> Keeper<P> {
             // It works: a tree that will not die is no reason to lose the one who knows it.
             News::Record(Record::Busy) => {
                 if let Some((_, Rung::Reaper)) = tree.rung {
-                    tree.rung = Some(closing::rung(self.close.kill, Rung::Reaper));
+                    tree.rung = Some(self.reaper_rung());
                 }
             }
             News::Record(Record::Spawned(pid)) => {
@@ -273,8 +277,8 @@ impl<P: Platform> Keeper<P> {
                 self.lose(tree, Seen::Internal { task }).await;
             }
             News::Order(order) => self.order(tree, order).await,
-            News::Look => {
-                self.look_at = Instant::now() + LOOK_GAP;
+            News::Look(cause) => {
+                self.looks.made(cause, Instant::now());
                 let _ = self.control.write_all(&[LOOK]).await;
             }
             News::Passed => drop(self.pass_on(tree).await),
@@ -395,9 +399,46 @@ impl<P: Platform> Keeper<P> {
     }
 }
 
-async fn look_due(at: Instant, heard: &Notify) {
-    tokio::time::sleep_until(at).await;
-    heard.notified().await;
+/// When the reaper is asked to look at what left the server's tree.
+pub(super) struct Looks {
+    last: Instant,
+    /// The time from the last look to the next, if the server says nothing meanwhile.
+    gap: Duration,
+}
+
+/// Why the reaper is asked to look.
+#[derive(Clone, Copy)]
+enum LookCause {
+    Heard,
+    HeardBefore,
+}
+
+impl Looks {
+    /// No look is due before the server has said something.
+    pub(super) fn new(now: Instant) -> Self {
+        Self { last: now, gap: LONGEST_LOOK_GAP * 2 }
+    }
+
+    async fn due(&self, heard: &Notify) -> LookCause {
+        tokio::time::sleep_until(self.last + LOOK_GAP).await;
+        if self.gap > LONGEST_LOOK_GAP {
+            heard.notified().await;
+            return LookCause::Heard;
+        }
+        tokio::select! {
+            biased;
+            () = heard.notified() => LookCause::Heard,
+            () = tokio::time::sleep_until(self.last + self.gap) => LookCause::HeardBefore,
+        }
+    }
+
+    fn made(&mut self, cause: LookCause, now: Instant) {
+        self.last = now;
+        self.gap = match cause {
+            LookCause::Heard => LOOK_GAP,
+            LookCause::HeardBefore => self.gap * 2,
+        };
+    }
 }
 
 async fn due(rung: &mut Option<(Pin<Box<Sleep>>, Rung)>) {

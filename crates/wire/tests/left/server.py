@@ -1,9 +1,9 @@
 """A server that starts processes. Each of them writes down its own number and whose it is: the judge reads that, and nothing else.
 
-server.py LEDGER WHAT...: starts these at once, answers each line of stdin, and ends at end of file.
+server.py LEDGER WHAT...: starts these at once (`late` at its end, `lingering` at each line), answers each line of stdin, and ends at end of file.
 server.py be WHOSE LEDGER [LOCK]: is one of them; with a lock, it lets go of it after SIGTERM, by a program that takes half a second.
 """
-import os, signal, subprocess, sys
+import os, signal, subprocess, sys, time
 
 
 def be(whose, ledger, lock=None):
@@ -65,6 +65,16 @@ def start(what, ledger):
         null(0, 1, 2)
         be("server", ledger)
 
+    def stubborn():  # apart from the group, and deaf to SIGTERM
+        os.setsid()
+        null(0, 1, 2)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        be("server", ledger)
+
+    def lingering():  # is at the server's pipes for a moment after the answer
+        time.sleep(0.15)
+        daemon()
+
     def run(command):
         subprocess.run(command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
@@ -73,6 +83,10 @@ def start(what, ledger):
         forked(True, daemon)
     elif what == "multiplexer":
         forked(True, multiplexer)
+    elif what == "lingering":
+        forked(True, lingering)
+    elif what == "stubborn":
+        forked(False, stubborn)
     elif what == "nohup_setsid":
         run(f"nohup setsid {me} user {ledger} >/dev/null 2>&1 &")
     elif what == "nohup":
@@ -94,10 +108,12 @@ def main():
         be(*sys.argv[2:])
     ledger, late = sys.argv[1], "late" in sys.argv
     for what in sys.argv[2:]:
-        if what != "late":
+        if what not in ("late", "lingering"):
             start(what, ledger)
     print("up", flush=True)
     for line in sys.stdin:
+        if "lingering" in sys.argv:
+            start("lingering", ledger)
         print(line.strip(), flush=True)
     if late:
         start("late", ledger)

@@ -17,6 +17,10 @@ const WRITER_STOPS: Duration = Duration::from_millis(100);
 /// How long the reaper may take to get ready for the end, before stdin is closed anyway.
 const READY_TO_CLOSE: Duration = Duration::from_millis(100);
 
+/// Longest silence of a reaper that ends a tree. It reports once a second that it is busy, whatever the policy says: one that
+/// is killed before that leaves the rest of the tree behind.
+const REAPER_SILENCE: Duration = Duration::from_secs(3);
+
 impl<P: Platform> Keeper<P> {
     pub(super) async fn order(&mut self, tree: &mut Tree<P::Stdin>, order: Option<Order>) {
         if matches!(order, Some(Order::Up)) {
@@ -71,9 +75,14 @@ impl<P: Platform> Keeper<P> {
 
     async fn kill(&mut self, tree: &mut Tree<P::Stdin>) {
         tree.ordered = Some(Order::Kill);
-        tree.rung = Some(rung(self.close.kill, Rung::Reaper));
+        tree.rung = Some(self.reaper_rung());
         self.platform.wake_reaper();
         let _ = self.control.write_all(&[KILL]).await;
+    }
+
+    /// Ends a reaper that ends a tree and reports nothing.
+    pub(super) fn reaper_rung(&self) -> (Pin<Box<Sleep>>, Rung) {
+        rung(self.close.kill.max(REAPER_SILENCE), Rung::Reaper)
     }
 
     /// The server did not go by itself in time: TERM, then KILL. And a reaper that does not obey goes before it.
@@ -96,6 +105,6 @@ impl<P: Platform> Keeper<P> {
     }
 }
 
-pub(super) fn rung(patience: Duration, next: Rung) -> (Pin<Box<Sleep>>, Rung) {
+fn rung(patience: Duration, next: Rung) -> (Pin<Box<Sleep>>, Rung) {
     (Box::pin(tokio::time::sleep(patience)), next)
 }
