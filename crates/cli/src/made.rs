@@ -40,6 +40,8 @@ fn done(written: io::Result<()>) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods, reason = "a test adopts no orphans")]
+
     use clap::{Command, CommandFactory as _, ValueEnum as _};
     use clap_complete::Shell;
 

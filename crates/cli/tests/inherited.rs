@@ -1,5 +1,7 @@
 //! What `linetender run` inherits from whoever starts it, and where it has to run: S29, S30, S33.
 
+#![allow(clippy::disallowed_methods, reason = "a test adopts no orphans")]
+
 mod agent;
 
 use std::process::Command;

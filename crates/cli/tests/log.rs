@@ -1,5 +1,7 @@
 //! S27: whoever reads the log may be gone, may never read, or may have a full disk. The agent notices nothing of it.
 
+#![allow(clippy::disallowed_methods, reason = "a test adopts no orphans")]
+
 mod agent;
 
 use std::io::{BufRead as _, BufReader, PipeWriter, Write as _};

@@ -1,5 +1,7 @@
 //! The gateway's soak, as short as CI can bear. The long one is `linetender drill soak gateway 300`.
 
+#![allow(clippy::disallowed_methods, reason = "a test adopts no orphans")]
+
 use std::path::PathBuf;
 use std::time::Duration;
 

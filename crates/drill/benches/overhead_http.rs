@@ -8,6 +8,7 @@
 //! Large results are measured by the processor time of this process, in which the server has no part.
 
 #![allow(unreachable_pub, reason = "nobody can reach into a bench")]
+#![allow(clippy::disallowed_methods, reason = "a drill adopts no orphans")]
 
 #[path = "overhead/figures.rs"]
 mod figures;

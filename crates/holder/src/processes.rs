@@ -92,6 +92,8 @@ fn children(pid: i32) -> Vec<i32> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    #![allow(clippy::disallowed_methods, reason = "a test adopts no orphans")]
+
     use std::process::{Command, Stdio};
 
     use super::tree;

@@ -84,6 +84,8 @@ pub use linetender_wire::allocator;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
 #[doc(hidden)] // for linetender's keeper
 pub use linetender_wire::hop;
+#[doc(hidden)] // for linetender's commands
+pub use linetender_wire::stdio::Process;
 pub use linetender_wire::stdio::{LeftBehind, guard, pass_on, raise_descriptor_limit, reaper, signals};
 #[cfg(windows)]
 #[doc(hidden)] // for the shim, which reads from its agent as we do from servers

@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p linetender-rmcp --example survives -- npx -y @modelcontextprotocol/server-everything`
 
+#![allow(clippy::disallowed_methods, reason = "a test adopts no orphans")]
+
 use std::process::ExitCode;
 
 use linetender::{Line, Server, State};

@@ -20,6 +20,7 @@ mod left_behind;
 mod passed;
 #[doc(hidden)]
 pub mod platform;
+mod process;
 mod reader;
 mod residue;
 mod stderr;
@@ -38,6 +39,7 @@ pub use child::{Child, Env, Launch, Program, Reaper};
 pub use client::{client, far_side};
 pub use left_behind::LeftBehind;
 pub use passed::pass_on;
+pub use process::Process;
 pub use residue::Residue;
 pub(crate) use system::EXHAUSTED;
 pub use system::{Lifeline, guard, raise_descriptor_limit, reaper, signals};

@@ -1,6 +1,7 @@
 //! Real processes: what is heard, what is noticed, what is left behind.
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_methods, reason = "a test adopts no orphans")]
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

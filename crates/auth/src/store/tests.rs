@@ -1,3 +1,5 @@
+#![allow(clippy::disallowed_methods, reason = "a test adopts no orphans")]
+
 #[cfg(unix)]
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;

@@ -6,9 +6,10 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use linetender_wire::stdio::Process;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process, waitid};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::time::sleep;
 
 /// How often it is looked whether a command has ended: whoever waits for that in another way also reaps it.
@@ -86,8 +87,8 @@ pub(crate) struct Group(Option<Pid>);
 
 impl Group {
     /// Starts a command in a group of its own.
-    pub(crate) fn spawn(command: &mut Command) -> io::Result<(Child, Self)> {
-        let child = command.process_group(0).kill_on_drop(true).spawn()?;
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<(Process, Self)> {
+        let child = Process::spawn(command.process_group(0).kill_on_drop(true))?;
         let group = Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
         Ok((child, group))
     }

@@ -12,9 +12,10 @@ use std::os::windows::io::BorrowedHandle;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use linetender_wire::stdio::Process;
 use linetender_wire::windows;
 pub(crate) use linetender_wire::windows::lives;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::time::sleep;
 
 /// How often it is looked whether a command has ended.
@@ -86,8 +87,8 @@ pub(crate) struct Group {
 
 impl Group {
     /// Starts a command in a job of its own.
-    pub(crate) fn spawn(command: &mut Command) -> io::Result<(Child, Self)> {
-        let child = command.creation_flags(windows::Group::SUSPENDED).kill_on_drop(true).spawn()?;
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<(Process, Self)> {
+        let child = Process::spawn(command.creation_flags(windows::Group::SUSPENDED).kill_on_drop(true))?;
         let Some(handle) = child.raw_handle() else { return Ok((child, Self { job: None, pid: None })) };
         // SAFETY: the child has it open, and is not dropped here.
         let job = windows::Group::begin(unsafe { BorrowedHandle::borrow_raw(handle) })?;

@@ -1,6 +1,7 @@
 //! Without signals.
 
 #![allow(unsafe_code, reason = "a standard handle can only be closed by its number")]
+#![allow(clippy::disallowed_methods, reason = "a server that misbehaves adopts no orphans")]
 
 use std::io;
 use std::os::windows::io::{AsHandle as _, AsRawHandle as _, FromRawHandle as _, OwnedHandle, RawHandle};

@@ -1,7 +1,10 @@
 //! The person's browser, if there is one here.
 
 use std::io::{self, IsTerminal as _};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
+
+use linetender::Process;
+use tokio::process::Command;
 
 use crate::places;
 
@@ -23,12 +26,8 @@ pub(super) fn open(url: &str) -> Result<(), &'static str> {
     if !places::has_display() {
         return Err("none was opened: this terminal has no display");
     }
-    let started = Command::new(OPENER[0])
-        .args(&OPENER[1..])
-        .arg(url)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
+    let mut command = Command::new(OPENER[0]);
+    command.args(&OPENER[1..]).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let started = Process::spawn(&mut command);
     started.map(drop).map_err(|_| "none was opened: the program that opens addresses cannot be started")
 }

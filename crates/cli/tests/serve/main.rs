@@ -4,6 +4,7 @@
 
 mod audit;
 mod canaries;
+mod commands;
 mod doors;
 mod echoes;
 mod ends;

@@ -1,5 +1,7 @@
 //! `linetender wrap` as a user types it, on files in a folder of their own.
 
+#![allow(clippy::disallowed_methods, reason = "a test adopts no orphans")]
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;

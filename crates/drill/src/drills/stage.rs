@@ -1,5 +1,7 @@
 //! One instance: a server behind, a target before it, an agent at the target's door; and the end of all three.
 
+#![allow(clippy::disallowed_methods, reason = "a drill adopts no orphans")]
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! Three servers of NATS, a cluster with `JetStream`: what the fleet stands on.
 
+#![allow(clippy::disallowed_methods, reason = "a drill adopts no orphans")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;

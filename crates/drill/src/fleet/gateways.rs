@@ -1,5 +1,7 @@
 //! The three gateways, each a `linetender serve` in a network namespace of its own, and the balancer before them.
 
+#![allow(clippy::disallowed_methods, reason = "a drill adopts no orphans")]
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};

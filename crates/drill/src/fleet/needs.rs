@@ -3,6 +3,8 @@
 //! The drill starts itself once more, as the first process of namespaces of its own (network, processes, mounts). Whatever happens to
 //! it, the kernel ends everything that was started there, and its networks with it.
 
+#![allow(clippy::disallowed_methods, reason = "a drill adopts no orphans")]
+
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};

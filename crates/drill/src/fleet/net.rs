@@ -1,5 +1,7 @@
 //! The network: a bridge where agents, balancer and web servers are, and a namespace for each gateway and each NATS server.
 
+#![allow(clippy::disallowed_methods, reason = "a drill adopts no orphans")]
+
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};

@@ -1,5 +1,7 @@
 //! Measures beside the agents: calls at a steady pace, and how long a server takes to start by itself.
 
+#![allow(clippy::disallowed_methods, reason = "a drill adopts no orphans")]
+
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,6 +3,8 @@
 //!
 //! `ip netns add hole; ip netns exec hole ip link set lo up; ip netns exec hole soak blackhole; ip netns del hole`
 
+#![allow(clippy::disallowed_methods, reason = "a drill adopts no orphans")]
+
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,7 @@
 //! A server over HTTP in a process of its own, which can be killed and comes back on its port.
 
+#![allow(clippy::disallowed_methods, reason = "a test adopts no orphans")]
+
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};

@@ -1,6 +1,7 @@
 //! A NATS cluster of this test's own.
 
 #![allow(dead_code, reason = "not every test does everything to it")]
+#![allow(clippy::disallowed_methods, reason = "a test adopts no orphans")]
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};

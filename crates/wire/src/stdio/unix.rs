@@ -17,7 +17,7 @@ mod tree;
 
 // Linux: pidfds and subreapers.
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
-mod orphans;
+pub(super) mod orphans;
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
 mod os;
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
@@ -45,7 +45,7 @@ mod descent;
 mod inherited;
 #[cfg(any(linetender_portable, not(target_os = "linux")))]
 #[path = "unix/no_orphans.rs"]
-mod orphans;
+pub(super) mod orphans;
 // A pidfd is there without a reaper too.
 #[cfg(target_os = "linux")]
 #[path = "unix/watched/pidfd.rs"]

@@ -14,6 +14,7 @@ pub mod guard;
 mod helper;
 mod interpreter;
 mod lifeline;
+pub(super) mod orphans;
 mod pipes;
 mod process;
 mod program;

@@ -92,6 +92,7 @@ async fn begin(args: &args::Keeper) -> ExitCode {
 }
 
 /// Starts the keeper itself, whose parent ends: it is nobody's child.
+#[expect(clippy::disallowed_methods, reason = "this process ends at once, and has adopted nothing")]
 fn detach(args: &args::Keeper) -> ExitCode {
     let started = this_program().and_then(|program| {
         let mut command = Command::new(program);

@@ -212,7 +212,7 @@ impl ToKeeper {
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
         // It ends at once; the runtime buries it.
-        command.spawn().map(drop)
+        linetender::Process::spawn(&mut command).map(drop)
     }
 }
 

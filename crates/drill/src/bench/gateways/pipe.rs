@@ -1,5 +1,7 @@
 //! An agent on the pipes of a server of its own: what an endpoint before such a server is to be measured against.
 
+#![allow(clippy::disallowed_methods, reason = "a drill adopts no orphans")]
+
 use std::collections::HashMap;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,7 @@
 //! A shim that was opened: its process and both of its pipes.
 
+#![allow(clippy::disallowed_methods, reason = "a drill adopts no orphans")]
+
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};

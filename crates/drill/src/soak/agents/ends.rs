@@ -1,5 +1,7 @@
 //! Where an agent is: on a line of this process, or on the pipes of a shim.
 
+#![allow(clippy::disallowed_methods, reason = "a drill adopts no orphans")]
+
 use std::process::Stdio;
 
 use linetender::Line;

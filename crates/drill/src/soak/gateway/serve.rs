@@ -1,5 +1,7 @@
 //! The gateway under test, as a process: `linetender serve`, and what can be seen of it from outside.
 
+#![allow(clippy::disallowed_methods, reason = "a drill adopts no orphans")]
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

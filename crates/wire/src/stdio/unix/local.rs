@@ -8,16 +8,15 @@ use std::io;
 use rustix::process::{Pid, Signal};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
-use tokio::process::Child;
 
-use super::orphans::Started;
 use super::remains::clear_group;
 use crate::seen::Exit;
 use crate::stdio::control::{INT, KILL, Record, TERM};
+use crate::stdio::process::Process;
 
 /// Watches a server that was started here, until it is gone.
-pub(super) async fn watch(started: io::Result<(Child, Started)>, mut control: UnixStream) {
-    let (mut server, _started) = match started {
+pub(super) async fn watch(started: io::Result<Process>, mut control: UnixStream) {
+    let mut server = match started {
         Ok(started) => started,
         Err(error) => {
             let failed = Record::Failed(error.raw_os_error().unwrap_or(0));

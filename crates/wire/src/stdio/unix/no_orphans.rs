@@ -3,10 +3,18 @@
 use rustix::process::Pid;
 use tokio::process::{Child, Command};
 
-/// A process that we started.
-pub(super) struct Started;
+use crate::stdio::process::Role;
 
-pub(super) fn start(command: &mut Command) -> std::io::Result<(Child, Started)> {
+/// The note that a process is ours.
+#[derive(Debug)]
+pub(in crate::stdio) struct Started;
+
+impl Started {
+    pub(in crate::stdio) const fn end(&mut self, _: bool) {}
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the room")]
+pub(in crate::stdio) fn start(command: &mut Command, _: Role) -> std::io::Result<(Child, Started)> {
     Ok((command.spawn()?, Started))
 }
 

@@ -4,9 +4,11 @@
 //! its children become ours, if this process has asked for that ([`super::guard::adopt_orphans`]). What arrives then has lost
 //! everything else that would tell where it came from: session, group and environment are the server's to change. So it is
 //! told by what it is not: not a process that we started, and not a *stranger*, that was our child while every reaper lived.
-//! There are strangers where this process had children before its `main`, or is the first of a container.
+//! There are strangers where this process had children before its `main`, or is the first of a container, and what a command
+//! of ours leaves behind is one.
 //!
-//! Nothing here waits for a process that we started: others wait for those by their number.
+//! Every process of ours is therefore started here, whatever it is for: nothing here ever waits for one, since its status
+//! belongs to the task that started it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +19,7 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::os;
+use crate::stdio::process::Role;
 use crate::tasks::spawn_last;
 
 /// How often in a row orphans are killed before other tasks get their turn. One that forks faster than it is found is met
@@ -41,24 +44,40 @@ static ADOPTS: AtomicBool = AtomicBool::new(false);
 /// Whether somebody looks after those that came.
 static TENDS: AtomicBool = AtomicBool::new(false);
 
-static CHILDREN: Mutex<Children> =
-    Mutex::new(Children { started: Vec::new(), strangers: Vec::new(), spared: Vec::new() });
+static CHILDREN: Mutex<Children> = Mutex::new(Children {
+    roots: Vec::new(),
+    commands: Vec::new(),
+    dropped: Vec::new(),
+    strangers: Vec::new(),
+    spared: Vec::new(),
+});
 
 /// The children of this process that are no orphans of a server.
 struct Children {
-    started: Vec<Pid>,
+    /// Reapers, and servers without one: what they leave behind when they are killed is an orphan.
+    roots: Vec<Pid>,
+    /// Commands of our own.
+    commands: Vec<Pid>,
+    /// Processes of either kind whose handle was dropped before they were waited for. The runtime waits for these.
+    dropped: Vec<Pid>,
     strangers: Vec<Pid>,
     /// Processes that left a server's tree on purpose. They become our children when that server's reaper ends.
     spared: Vec<Pid>,
 }
 
-/// A process that we started, until nobody waits for it any more.
-pub(super) struct Started(Option<Pid>);
+/// The note that a process is ours.
+#[derive(Debug)]
+pub(in crate::stdio) struct Started(Option<Pid>);
 
-impl Drop for Started {
-    fn drop(&mut self) {
-        if let Some(pid) = self.0 {
-            children().started.retain(|started| *started != pid);
+impl Started {
+    /// Takes the note back: the process was waited for, or its handle is dropped and the runtime waits for it.
+    pub(in crate::stdio) fn end(&mut self, reaped: bool) {
+        let Some(pid) = self.0.take() else { return };
+        let mut children = children();
+        children.roots.retain(|root| *root != pid);
+        children.commands.retain(|command| *command != pid);
+        if !reaped {
+            children.dropped.push(pid);
         }
     }
 }
@@ -71,26 +90,31 @@ fn children() -> MutexGuard<'static, Children> {
 pub(super) fn adopt() {
     let mut children = children();
     if os::lists_children() {
-        children.strangers = os::all_children();
+        children.strangers = children.unknown();
         let us = Some(rustix::process::getpid());
         ADOPTS.store(rustix::process::set_child_subreaper(us).is_ok(), Ordering::Relaxed);
     }
 }
 
 /// Starts a process that is not to be taken for an orphan.
-pub(super) fn start(command: &mut Command) -> std::io::Result<(Child, Started)> {
-    if !ADOPTS.load(Ordering::Relaxed) {
-        return Ok((command.spawn()?, Started(None)));
-    }
-    if !TENDS.swap(true, Ordering::Relaxed) {
+#[expect(clippy::disallowed_methods, reason = "this is the room")]
+pub(in crate::stdio) fn start(command: &mut Command, role: Role) -> std::io::Result<(Child, Started)> {
+    if ADOPTS.load(Ordering::Relaxed) && !TENDS.swap(true, Ordering::Relaxed) {
         spawn_last(tend());
     }
     // Until it is known that we started it, nobody may look.
     let mut children = children();
-    children.note_strangers();
+    if ADOPTS.load(Ordering::Relaxed) {
+        children.note_strangers();
+    }
     let child = command.spawn()?;
     let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-    children.started.extend(pid);
+    // A number that is given anew is nobody's any more.
+    children.dropped.retain(|dropped| Some(*dropped) != pid);
+    match role {
+        Role::Root => children.roots.extend(pid),
+        Role::Command => children.commands.extend(pid),
+    }
     Ok((child, Started(pid)))
 }
 
@@ -147,7 +171,7 @@ async fn tend() {
 impl Children {
     /// Children that nobody of ours started.
     fn unknown(&self) -> Vec<Pid> {
-        let known = [&self.started, &self.strangers, &self.spared];
+        let known = [&self.roots, &self.commands, &self.dropped, &self.strangers, &self.spared];
         let is_known = |pid: &Pid| known.iter().any(|known| known.contains(pid));
         os::all_children().into_iter().filter(|pid| !is_known(pid)).collect()
     }
@@ -155,7 +179,7 @@ impl Children {
     /// What is our child while all reapers live cannot have come from one that died.
     fn note_strangers(&mut self) {
         let unknown = self.unknown();
-        if !unknown.is_empty() && self.started.iter().all(|pid| os::lives(*pid)) {
+        if !unknown.is_empty() && self.roots.iter().all(|pid| os::lives(*pid)) {
             self.strangers.extend(unknown);
         }
     }
@@ -177,6 +201,11 @@ impl Children {
     }
 
     fn tend(&mut self) {
+        // One that is our child still is not forgotten, and not waited for either.
+        self.dropped.retain(|dropped| {
+            let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            rustix::process::waitid(WaitId::Pid(*dropped), look).is_ok()
+        });
         self.note_strangers();
         // One that is not ours yet cannot be waited for.
         self.spared.retain(|spared| {
@@ -188,7 +217,7 @@ impl Children {
         });
         // Only a server has a reason to stop its reaper: a stopped one would not notice how the server ends.
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
-        for reaper in &self.started {
+        for reaper in &self.roots {
             if let Ok(Some(_)) = rustix::process::waitid(WaitId::Pid(*reaper), stopped) {
                 let _ = rustix::process::kill_process(*reaper, Signal::CONT);
             }

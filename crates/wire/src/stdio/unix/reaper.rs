@@ -153,6 +153,7 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
     for ours in [MARKER, HELD, LIFELINE, ENDS] {
         command.env_remove(ours);
     }
+    #[expect(clippy::disallowed_methods, reason = "a reaper has this one child, and knows its number")]
     let spawned = command.spawn();
     let server = match spawned {
         Ok(child) => Pid::from_child(&child),

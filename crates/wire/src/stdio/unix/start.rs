@@ -11,18 +11,19 @@ use command_fds::{CommandFdExt as _, FdMapping};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
-use tokio::process::{Child as Process, Command};
+use tokio::process::Command;
 use tokio::sync::mpsc;
 
 use super::handed::{CONTROL_FD, ENDS, Ends, HELD, HELD_FD, LIFELINE, LIFELINE_FD};
 use super::stdin::{ToServer, to_server};
 use super::tree::Tree;
-use super::{descriptors, guard, local, orphans, reaper, reaper_program, signals};
+use super::{descriptors, guard, local, reaper, reaper_program, signals};
 use crate::seam::{Event, Listener};
 use crate::seen::Seen;
 use crate::stdio::child::{Child, Env, Launch, Program, Reaper, check_dir};
 use crate::stdio::keeper::plain;
 use crate::stdio::platform::Started;
+use crate::stdio::process::Process;
 use crate::tasks::spawn_last;
 
 /// Starts a process of this machine's, below its reaper if it gets one.
@@ -58,9 +59,9 @@ fn start_under(
     check_dir(&launch.program)?;
     let (platform, (stdin, stdout, stderr)) = if let Some(reaper) = reaper {
         let process = spawn(launch, reaper, theirs.into());
-        let (mut process, started) = process.map_err(|error| no_reaper(reaper, &error))?;
+        let mut process = process.map_err(|error| no_reaper(reaper, &error))?;
         let pipes = pipes(&mut process).map_err(failed)?;
-        (Some(Tree { process, program: reaper.clone(), _started: started }), pipes)
+        (Some(Tree { process, program: reaper.clone() }), pipes)
     } else {
         (None, spawn_here(launch, theirs).map_err(failed)?)
     };
@@ -90,7 +91,6 @@ fn command(program: &Program, run: impl AsRef<OsStr>) -> Command {
 /// A command of ours beside the server: it is killed, with its process group, when nobody waits for it.
 pub(in crate::stdio) struct Helper {
     pub(in crate::stdio) process: Process,
-    _started: orphans::Started,
 }
 
 impl Drop for Helper {
@@ -110,8 +110,7 @@ pub(in crate::stdio) fn helper(program: &Program, words: &[&str]) -> io::Result<
     command.process_group(0).kill_on_drop(true);
     signals::keep_exit_statuses();
     signals::reset_in(command.as_std_mut());
-    let (process, started) = orphans::start(&mut command)?;
-    Ok(Helper { process, _started: started })
+    Ok(Helper { process: Process::spawn(&mut command)? })
 }
 
 /// A reaper that is not there or may not be run is the configuration's fault; that there is no room for one is not.
@@ -126,7 +125,7 @@ fn no_reaper(reaper: &Path, error: &io::Error) -> Seen {
 }
 
 /// Starts the reaper, which starts the server on the same pipes.
-fn spawn(launch: &Launch, reaper: &Path, control: OwnedFd) -> io::Result<(Process, orphans::Started)> {
+fn spawn(launch: &Launch, reaper: &Path, control: OwnedFd) -> io::Result<Process> {
     let mut command = command(&launch.program, reaper);
     let soft = descriptors::before().map_or_else(|| "-".to_owned(), |soft| soft.to_string());
     command.env(reaper_program::MARKER, std::process::id().to_string());
@@ -142,7 +141,7 @@ fn spawn(launch: &Launch, reaper: &Path, control: OwnedFd) -> io::Result<(Proces
         mappings.push(FdMapping { parent_fd: lifeline.handed()?, child_fd: LIFELINE_FD });
     }
     command.as_std_mut().fd_mappings(mappings).map_err(io::Error::other)?;
-    orphans::start(&mut command)
+    Process::root(&mut command)
 }
 
 /// Starts the server itself, and plays the reaper's part here. That it could not be started is for the keeper to tell.
@@ -152,9 +151,9 @@ fn spawn_here(launch: &Launch, control: std::os::unix::net::UnixStream) -> io::R
     let (run, args) = launch.program.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = command(&launch.program, run);
     signals::reset_in(command.as_std_mut());
-    let started = orphans::start(command.args(args).process_group(0));
+    let started = Process::root(command.args(args).process_group(0));
     let (pipes, started) = match started {
-        Ok((mut server, started)) => (pipes(&mut server)?, Ok((server, started))),
+        Ok(mut server) => (pipes(&mut server)?, Ok(server)),
         Err(error) => {
             // Pipes that lead nowhere: everything after this is as if the server had died at once.
             let (to, (from, errors)) = (pipe::pipe()?.0, (pipe::pipe()?.1, pipe::pipe()?.1));

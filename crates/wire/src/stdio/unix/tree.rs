@@ -8,7 +8,6 @@ use bytes::BytesMut;
 use rustix::process::{Pid, Signal};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
-use tokio::process::Child as Process;
 
 use super::local::exit_of;
 use super::orphans;
@@ -17,6 +16,7 @@ use super::stdin::ToServer;
 use crate::readable::read_now;
 use crate::seen::Exit;
 use crate::stdio::platform::{Found, Output, Platform};
+use crate::stdio::process::Process;
 
 /// How long a process that has closed our socket may take to end. What goes on without it is no reaper.
 const ENDS: Duration = Duration::from_secs(1);
@@ -25,7 +25,6 @@ const ENDS: Duration = Duration::from_secs(1);
 pub(super) struct Tree {
     pub(super) process: Process,
     pub(super) program: PathBuf,
-    pub(super) _started: orphans::Started,
 }
 
 impl Tree {

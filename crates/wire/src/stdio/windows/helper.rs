@@ -3,14 +3,15 @@
 use std::io;
 use std::process::Stdio;
 
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use windows_sys::Win32::System::Threading::CREATE_NO_WINDOW;
 
 use crate::stdio::child::{Env, Program};
+use crate::stdio::process::Process;
 
 /// It is killed when nobody waits for it.
 pub(in crate::stdio) struct Helper {
-    pub(in crate::stdio) process: Child,
+    pub(in crate::stdio) process: Process,
 }
 
 /// Starts `PROGRAM… WORDS…` in the server's surroundings. Nobody hears what it prints, but for stderr.
@@ -30,6 +31,5 @@ pub(in crate::stdio) fn helper(program: &Program, words: &[&str]) -> io::Result<
             command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
         }
     }
-    let process = command.creation_flags(CREATE_NO_WINDOW).kill_on_drop(true).spawn()?;
-    Ok(Helper { process })
+    Ok(Helper { process: Process::spawn(command.creation_flags(CREATE_NO_WINDOW).kill_on_drop(true))? })
 }

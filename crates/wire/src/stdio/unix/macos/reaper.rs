@@ -66,7 +66,9 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
     };
     let mut command = Command::new(program);
     command.args(args).env_remove(MARKER).env_remove(HELD).env_remove(ENDS).process_group(0);
-    let server = match command.spawn() {
+    #[expect(clippy::disallowed_methods, reason = "a reaper has this one child, and knows its number")]
+    let spawned = command.spawn();
+    let server = match spawned {
         Ok(child) => Pid::from_child(&child),
         Err(error) => return send(Record::Failed(error.raw_os_error().unwrap_or(0)), &control),
     };
