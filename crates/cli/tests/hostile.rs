@@ -234,3 +234,52 @@ fn x11_a_server_cannot_read_what_linetender_and_its_reaper_hold() {
         .filter(|line| line.starts_with("environ") || line.contains("mem of") || line.contains("fd of"));
     assert_eq!(read.collect::<Vec<_>>(), Vec::<&str>::new(), "{said}");
 }
+
+/// A server that answers its first call with one line of 15 MB, which has this again and again in an array, or in one string.
+const CROWDED: &str = r#"
+import json, sys
+kind, long = sys.argv[1], 15 << 20
+def say(message): sys.stdout.write(json.dumps(message) + "\n"); sys.stdout.flush()
+def line():
+    if kind == "one": return '{"jsonrpc":"2.0","method":"n","params":{"x":"' + "a" * long + '"}}\n'
+    return "[" + ",".join([kind] * (long // (len(kind) + 1))) + "]\n"
+for line_in in sys.stdin:
+    asked = json.loads(line_in)
+    if "id" not in asked or "method" not in asked: continue
+    method, result = asked["method"], {}
+    if method == "initialize":
+        result = {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "badserver", "version": "1"}}
+    if method == "tools/list": result = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
+    if method == "tools/call":
+        sys.stdout.write(line()); sys.stdout.flush()
+        result = {"content": []}
+    say({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+"#;
+
+/// The most memory that a process has had, in KiB.
+fn peak(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn x13_a_line_of_a_million_tiny_messages_costs_no_more_memory_than_one_message_of_its_length() {
+    let growth = |kind: &str| {
+        let server = ["--no-memory", "--no-journal", "--name", "bad", "--", "python3", "-c", CROWDED, kind];
+        let mut shim = Command::new(LINETENDER);
+        let mut agent = Agent::of_command(shim.arg("run").args(server)).greeted();
+        let before = peak(agent.shim.id());
+        let answer = agent.call(&json!(1), "t", &json!({}));
+        (peak(agent.shim.id()) - before, answer)
+    };
+    // The line, and what is made of it for the agent.
+    let (one, answer) = growth("one");
+    assert!(answer["result"]["content"].is_array(), "{answer}");
+    for kind in [r#"{"method":"n"}"#, r#"{"id":99999,"result":1}"#, "{}"] {
+        let (many, answer) = growth(kind);
+        assert!(many < one + one / 4, "{kind}: {many} KiB, and {one} KiB for one message");
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(text.contains("more than 1024 messages"), "the call is told: {answer}");
+    }
+}

@@ -18,7 +18,7 @@ pub use batch::{BATCH, Batch, array, is_batch, parse_batch};
 pub use build::{error_reply, notification, one_line, reply, request, respell, response};
 pub use members::{Members, string};
 pub(crate) use parse::parse_some;
-pub use parse::{Bad, Limits, check, parse, parse_all, parse_at_most};
+pub use parse::{Bad, Limits, check, parse, parse_all};
 pub use passed::Passed;
 pub use routing::{Ambiguous, Meta, Routing, sole};
 

@@ -383,6 +383,25 @@ mod tests {
     }
 
     #[test]
+    fn x13_a_line_of_tiny_messages_is_read_up_to_a_bound_and_none_of_them_keeps_the_line() {
+        let mut lines = Lines::new(LIMITS);
+        for separator in [",", ""] {
+            let text = vec![r#"{"id":1,"method":"n"}"#; crate::frame::BATCH + 1].join(separator);
+            let (open, close) = if separator.is_empty() { ("", "") } else { ("[", "]") };
+            lines.limits.length = text.len() + 2;
+            lines.buffer().extend_from_slice(format!("{open}{text}{close}\n").as_bytes());
+            for _ in 0..crate::frame::BATCH {
+                let Some(Item::Frame(frame)) = lines.take() else { panic!("a message") };
+                assert!(frame.into_text().try_into_mut().is_ok(), "nothing else keeps its bytes");
+            }
+            let Some(Item::Unreadable { bad: Bad::TooMany { .. }, .. }) = lines.take() else {
+                panic!("the rest is told")
+            };
+            assert_eq!(lines.take(), None);
+        }
+    }
+
+    #[test]
     fn a_message_that_is_too_deep_names_its_call() {
         let text = format!("{{\"id\":\"a\",\"result\":{}\n", "[".repeat(9));
         assert_eq!(read(&[text.as_bytes()]), [r#"nested deeper than 8: Answer("\"a\"")"#]);

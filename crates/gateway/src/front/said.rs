@@ -28,7 +28,7 @@ impl Said {
             let form = Form::Batch { refusals: batch.refusals().collect() };
             return Ok(Self { frames: batch.frames, form });
         }
-        let frames = frame::parse_at_most(text, limits, frame::BATCH)?;
+        let frames = frame::parse_all(text, limits)?;
         Ok(Self { frames, form: Form::Plain })
     }
 

@@ -180,7 +180,7 @@ impl Mux {
         let frames = match said {
             // Whoever handed it over has read it, within the same limits.
             Passed::Frame(frame) => Ok(vec![frame]),
-            Passed::Text(text) => frame::parse_at_most(&text, self.limits, frame::BATCH),
+            Passed::Text(text) => frame::parse_all(&text, self.limits),
         };
         match frames {
             Ok(frames) => {

@@ -7,6 +7,7 @@ use bytestring::ByteString;
 use serde_json::value::RawValue;
 
 use super::alike::{ENVELOPE, alike};
+use super::batch::BATCH;
 use super::members::{Members, each as each_member, string};
 use super::{Frame, Kept, Outcome, Shape, Span};
 
@@ -129,19 +130,12 @@ pub fn parse(text: &Bytes, limits: Limits) -> Result<Frame, Bad> {
     }
 }
 
-/// All messages of a line: usually one; a batch (2025-03-26) has several, and so have two that were glued together.
+/// All messages of a text: usually one; a batch (2025-03-26) has several, and so have two that were glued together. Parsing stops at
+/// the first one beyond [`BATCH`], so that a text of tiny messages does not become something many times as large.
 ///
 /// # Errors
-/// If any part of it is no message.
+/// If any part of it is no message, or if there are too many.
 pub fn parse_all(text: &Bytes, limits: Limits) -> Result<Vec<Frame>, Bad> {
-    parse_at_most(text, limits, usize::MAX)
-}
-
-/// The same for a sender who may send so many messages at once. Parsing stops at the first one too many.
-///
-/// # Errors
-/// If any part of it is no message, or if there are more.
-pub fn parse_at_most(text: &Bytes, limits: Limits, most: usize) -> Result<Vec<Frame>, Bad> {
     if text.len() > limits.length.min(u32::MAX as usize) {
         return Err(Bad::TooLong { limit: limits.length });
     }
@@ -152,19 +146,15 @@ pub fn parse_at_most(text: &Bytes, limits: Limits, most: usize) -> Result<Vec<Fr
     if let Some(frame) = alone(text) {
         return Ok(vec![frame]);
     }
-    if most < usize::MAX && text.trim_start().starts_with('[') {
+    if text.trim_start().starts_with('[') {
         // Before the whole of it is looked at: that is what a batch of too many is about.
-        let mut left = most;
-        each(text, &mut |_| {
-            left = left.checked_sub(1).ok_or(Bad::TooMany { limit: most })?;
-            Ok(())
-        })?;
+        let mut count = Count::default();
+        each(text, &mut |_| count.one())?;
     }
     let mut frames = Vec::with_capacity(1);
+    let mut count = Count::default();
     let mut push = |raw: &str| {
-        if frames.len() >= most {
-            return Err(Bad::TooMany { limit: most });
-        }
+        count.one()?;
         envelope(text, raw).map(|frame| frames.push(frame))
     };
     for value in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
@@ -176,6 +166,21 @@ pub fn parse_at_most(text: &Bytes, limits: Limits, most: usize) -> Result<Vec<Fr
         }
     }
     if frames.is_empty() { Err(Bad::NotJson) } else { Ok(frames) }
+}
+
+/// How many messages one text had so far.
+#[derive(Default)]
+struct Count(usize);
+
+impl Count {
+    /// One more, if there may be.
+    const fn one(&mut self) -> Result<(), Bad> {
+        if self.0 == BATCH {
+            return Err(Bad::TooMany { limit: BATCH });
+        }
+        self.0 += 1;
+        Ok(())
+    }
 }
 
 /// Hands over each element of an array, until one is refused.
@@ -211,7 +216,7 @@ pub(super) fn each(array: &str, push: &mut impl FnMut(&str) -> Result<(), Bad>) 
     }
 }
 
-/// The messages at the beginning of a line, and what is left when something is no message.
+/// The messages at the beginning of a line, and what is left when something is no message, or one too many.
 pub(crate) fn parse_some(text: &Bytes, limits: Limits) -> (Vec<Frame>, Option<(Bytes, Bad)>) {
     let whole = |bad| (Vec::new(), Some((text.clone(), bad)));
     if text.len() > limits.length.min(u32::MAX as usize) {
@@ -226,20 +231,23 @@ pub(crate) fn parse_some(text: &Bytes, limits: Limits) -> (Vec<Frame>, Option<(B
     }
     let mut frames = Vec::with_capacity(1);
     let mut values = serde_json::Deserializer::from_str(&utf8).into_iter::<&RawValue>();
-    let mut good = 0;
+    let (mut good, mut count) = (0, Count::default());
     while let Some(value) = values.next() {
         let Ok(raw) = value.map(RawValue::get) else {
             return (frames, Some((text.slice(good..), Bad::NotJson)));
         };
         // The elements of a batch stand for themselves: one that is no message takes no other with it.
-        let elements =
-            if raw.starts_with('[') { serde_json::from_str::<Vec<&RawValue>>(raw).ok() } else { None };
-        match elements {
-            Some(batch) => frames.extend(batch.into_iter().filter_map(|one| envelope(&utf8, one.get()).ok())),
-            None => match envelope(&utf8, raw) {
-                Ok(frame) => frames.push(frame),
-                Err(bad) => return (frames, Some((text.slice(good..), bad))),
-            },
+        let mut take = |raw: &str| {
+            count.one()?;
+            frames.extend(envelope(&utf8, raw).ok());
+            Ok(())
+        };
+        let bad = match raw.as_bytes().first() {
+            Some(b'[') => each(raw, &mut take).err(),
+            _ => count.one().and_then(|()| envelope(&utf8, raw)).map(|frame| frames.push(frame)).err(),
+        };
+        if let Some(bad) = bad {
+            return (frames, Some((text.slice(good..), bad)));
         }
         good = values.byte_offset();
     }
@@ -290,6 +298,11 @@ pub(super) fn envelope(text: &ByteString, raw: &str) -> Result<Frame, Bad> {
     // Whoever reads members would also take an array of them for a message.
     if !raw.starts_with('{') {
         return Err(Bad::NotRpc);
+    }
+    // A small part would keep the whole text for as long as it is kept itself.
+    if raw.len() < text.len() / 2 {
+        let text = ByteString::from(raw);
+        return shaped(&text, &text, &Envelope::of(&text).ok_or(Bad::NotRpc)?);
     }
     shaped(text, raw, &Envelope::of(raw).ok_or(Bad::NotRpc)?)
 }
