@@ -5,6 +5,7 @@
 //! gone, [`hide`] masks it, for every server of this process: in texts of ours, in logs, journal and status. What a
 //! server answers to an agent never passes here.
 
+mod decoded;
 mod matcher;
 mod sources;
 mod spelt;
@@ -12,8 +13,10 @@ mod spelt;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+use decoded::Decoded;
 use matcher::Matcher;
 pub(crate) use sources::{has_secret_in_name, looks_random, names_a_secret};
 
@@ -112,25 +115,43 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// The text without the secrets of this process, in one pass, however many there are.
+/// The text without the secrets of this process, however many there are, and however they are spelt.
 pub fn hide(text: &str) -> Cow<'_, str> {
     if text.len() < SHORTEST {
         return text.into();
     }
     let Some(matcher) = matcher() else { return text.into() };
-    let found = matcher.find(text.as_bytes());
+    let found = matcher.find_spelt(text);
     if found.is_empty() {
         return text.into();
     }
     let (mut shown, mut from) = (String::with_capacity(text.len()), 0);
     for range in found {
-        // Values are text, so they begin and end where characters do.
+        // Values are text, so they begin and end where characters do, and so does what stands for them.
         shown.push_str(text.get(from..range.start).unwrap_or_default());
         shown.push_str(MASK);
         from = range.end;
     }
     shown.push_str(text.get(from..).unwrap_or_default());
     shown.into()
+}
+
+impl Matcher {
+    /// Where values are in a text, as they are or decoded, in order and apart.
+    fn find_spelt(&self, text: &str) -> Vec<Range<usize>> {
+        let mut found = self.find(text.as_bytes());
+        let Some(decoded) = Decoded::of(text) else { return found };
+        found.extend(self.find(decoded.text()).iter().map(|part| decoded.origin(part)));
+        found.sort_by_key(|range| range.start);
+        found.dedup_by(|next, before| {
+            let overlaps = next.start <= before.end;
+            if overlaps {
+                before.end = before.end.max(next.end);
+            }
+            overlaps
+        });
+        found
+    }
 }
 
 fn matcher() -> Option<Arc<Matcher>> {
@@ -141,7 +162,12 @@ fn matcher() -> Option<Arc<Matcher>> {
     if let Some(matcher) = &known.matcher {
         return Some(Arc::clone(matcher));
     }
-    let made = Arc::new(Matcher::new(known.values.keys().flat_map(|value| spelt::spellings(value))));
+    let spellings = known.values.keys().flat_map(|value| spelt::spellings(value));
+    let both = spellings.flat_map(|spelling| {
+        let decoded = Decoded::of(&spelling).map(Decoded::into_text);
+        [Some(spelling.into_bytes()), decoded]
+    });
+    let made = Arc::new(Matcher::new(both.flatten()));
     known.matcher = Some(Arc::clone(&made));
     Some(made)
 }

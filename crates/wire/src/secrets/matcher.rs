@@ -21,15 +21,15 @@ pub(super) struct Matcher {
 
 impl Matcher {
     /// Values that are shorter than the window are left out.
-    pub(super) fn new(values: impl Iterator<Item = String>) -> Self {
+    pub(super) fn new(values: impl Iterator<Item = Vec<u8>>) -> Self {
         let mut by_beginning: HashMap<u64, Vec<Box<[u8]>>> = HashMap::new();
         let mut maybe = vec![0; (1 << BITS) / 64].into_boxed_slice();
         for value in values {
-            let Some(first) = value.as_bytes().first_chunk::<WINDOW>() else { continue };
+            let Some(first) = value.first_chunk::<WINDOW>() else { continue };
             let window = u64::from_be_bytes(*first);
             let (word, bit) = place(window);
             maybe[word] |= bit;
-            by_beginning.entry(window).or_default().push(value.into_bytes().into());
+            by_beginning.entry(window).or_default().push(value.into());
         }
         for values in by_beginning.values_mut() {
             values.sort_by_key(|value| std::cmp::Reverse(value.len()));

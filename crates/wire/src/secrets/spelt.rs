@@ -1,23 +1,10 @@
-//! The ways in which a value is written down by programs that print it.
-
-use std::fmt::Write as _;
+//! The ways in which a value is written down by programs that print it, but for those that are decoded.
 
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-/// A value as it is, and as JSON, HTML, URLs and base64 spell it.
+/// A value as it is, and as base64 spells it.
 pub(super) fn spellings(value: &str) -> Vec<String> {
-    let json = in_json(value);
-    let mut all = vec![
-        value.to_owned(),
-        // What is logged as JSON often holds JSON.
-        in_json(&json),
-        json.replace('/', "\\/"),
-        json,
-        in_html(value),
-        in_url(value, true),
-        in_url(value, false),
-        in_url(value, true).replace("%20", "+"),
-    ];
+    let mut all = vec![value.to_owned()];
     // In base64 it depends on what stands before a value how the value looks: there are three ways.
     for before in 0..3 {
         all.extend([&STANDARD_NO_PAD, &URL_SAFE_NO_PAD].map(|engine| in_base64(value, before, engine)));
@@ -25,31 +12,6 @@ pub(super) fn spellings(value: &str) -> Vec<String> {
     all.sort();
     all.dedup();
     all
-}
-
-/// As JSON spells it, and most languages' notation for debugging.
-fn in_json(value: &str) -> String {
-    let quoted = serde_json::Value::from(value).to_string();
-    quoted[1..quoted.len() - 1].to_owned()
-}
-
-fn in_html(value: &str) -> String {
-    value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-fn in_url(value: &str, upper: bool) -> String {
-    let mut spelt = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        let _ = match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                spelt.push(char::from(byte));
-                Ok(())
-            }
-            _ if upper => write!(spelt, "%{byte:02X}"),
-            _ => write!(spelt, "%{byte:02x}"),
-        };
-    }
-    spelt
 }
 
 /// The characters that depend on the value alone, if so many bytes stand before it.

@@ -38,6 +38,95 @@ fn a_value_is_masked_however_it_is_spelt() {
     }
 }
 
+/// Every character of a text, spelt by this.
+fn all(text: &str, spelt: impl Fn(char) -> String) -> String {
+    text.chars().map(spelt).collect()
+}
+
+#[test]
+fn x18_a_value_is_masked_whatever_stands_between_its_characters_and_however_each_is_spelt() {
+    let value = "w/Jal+Gr\u{fc}ne o'bat&42-x18";
+    let _kept = kept(value);
+    let json =
+        |text: &str| all(text, |c| if c.is_ascii() { c.into() } else { format!("\\u{:04x}", u32::from(c)) });
+    let percent = |text: &str, kept: &str| -> String {
+        let spelt = |byte: u8| match char::from(byte) {
+            c if c.is_ascii_alphanumeric() || kept.contains(c) => c.to_string(),
+            _ => format!("%{byte:02X}"),
+        };
+        text.bytes().map(spelt).collect()
+    };
+    let html = value.replace('&', "&amp;").replace('\'', "&#x27;");
+    let inside = |piece: &str| format!("{}{piece}{}", &value[..10], &value[10..]);
+    let mut texts = vec![
+        json(value),
+        json(&json(value).replace('\\', "\\\\")),
+        json(value).replace('/', "\\/"),
+        percent(value, "/"),
+        percent(value, "/+'"),
+        percent(value, "/").replace("%20", "+"),
+        percent(&percent(value, ""), ""),
+        html.clone(),
+        html.replace("&#x27;", "&#39;"),
+        html.replace("&#x27;", "&apos;"),
+        json(&html),
+        all(value, |c| format!("\\u{:04X}", u32::from(c))),
+        all(value, |c| format!("\\u{{{:x}}}", u32::from(c))),
+        all(value, |c| format!("\\U{:08x}", u32::from(c))),
+        all(value, |c| format!("&#{};", u32::from(c))),
+        all(value, |c| format!("&#x{:x};", u32::from(c))),
+        all(value, |c| format!("{c}\u{1b}[0;31m")),
+        value.bytes().map(|byte| format!("%{byte:02x}")).collect(),
+        value.bytes().map(|byte| format!("\\x{byte:02x}")).collect(),
+        value.bytes().map(|byte| format!("\\{byte:03o}")).collect(),
+    ];
+    for piece in [
+        "\u{1b}[0m",
+        "\u{1b}[1;31m",
+        "\u{1b}[K",
+        "\u{1b}(B",
+        "\u{9b}0m",
+        "\u{1b}]0;title\u{7}",
+        "\u{fe0f}",
+        "\r\n",
+        "\t",
+        "\u{200b}",
+    ] {
+        texts.push(inside(piece));
+        // As our own texts, logs and JSON spell what cannot be seen.
+        texts.push(inside(&piece.escape_default().to_string()));
+        let spelt = serde_json::Value::from(inside(piece)).to_string();
+        texts.push(spelt);
+    }
+    for text in texts {
+        let shown = hide(&format!("<key {text} end>")).into_owned();
+        assert!(shown.starts_with("<key ") && shown.ends_with(" end>"), "{text} {shown}");
+        let rest = shown.trim_start_matches("<key ").trim_end_matches(" end>").trim_matches('"');
+        let rest = rest.trim_end_matches("\u{1b}[0;31m");
+        assert_eq!(rest, MASK, "{text}");
+    }
+}
+
+#[test]
+fn x18_values_that_look_like_escapes_are_masked_as_they_are_and_others_stay() {
+    let _one = kept("100%25-of-\\names-x18");
+    let _two = kept("name1234-\\u0041x18");
+    for text in ["100%25-of-\\names-x18", "100%2525-of-%5Cnames-x18", "a\\name1234-\\u0041x18"] {
+        assert!(hide(text).contains(MASK), "{text}");
+    }
+    for text in [
+        "C:\\new\\table",
+        "100%",
+        "a+b & c;",
+        "&#; &#xg; %zz \\u12 \\x \\",
+        "größer 漢字",
+        "\u{1b}[",
+        "\\ud800\\u0041",
+    ] {
+        assert_eq!(hide(text), text);
+    }
+}
+
 #[test]
 fn it_is_masked_for_as_long_as_somebody_holds_it() {
     let one = kept("held-by-two-owners");
