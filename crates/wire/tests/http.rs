@@ -11,6 +11,8 @@ mod http2;
 mod plain;
 #[path = "http/proxy.rs"]
 mod proxy;
+#[path = "http/resumed.rs"]
+mod resumed;
 #[path = "http/sessions.rs"]
 mod sessions;
 #[path = "http/tls.rs"]

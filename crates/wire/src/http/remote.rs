@@ -3,6 +3,7 @@
 
 mod event_stream;
 mod exchange;
+mod replay;
 mod replies;
 mod session;
 mod shared;

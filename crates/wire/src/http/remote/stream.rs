@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::exchange::{self, Replied};
+use super::replay::Replay;
 use super::session::{self, Session};
 use super::shared::{Shared, Spoken};
 use crate::frame::{self, Frame, Message};
@@ -30,12 +31,15 @@ use crate::test_hooks;
 /// stream, it forgets, and a call that waits for the answer hangs. Some send nothing at all before their first event.
 const OPENED: Duration = Duration::from_millis(500);
 
-/// How often in a row a stream that was to bring an answer is taken up again without a single new event. A server may let us
-/// poll like that for as long as the call may take.
+/// How often in a row a stream that was to bring an answer is taken up again without a single event that has a new id. A server
+/// may let us poll like that for as long as the call may take.
 const RESUMES: u32 = 3;
 
-/// The least wait before that: a server decides how often it lets us poll.
+/// Minimum wait before that: a server decides how often it lets us poll. It doubles every so many times, so often: a server that
+/// has news whenever it is asked, and never the answer, is asked every few seconds in the end.
 const LEAST: Duration = Duration::from_millis(100);
+const LEAST_DOUBLES_EVERY: u32 = 8;
+const LEAST_DOUBLES: u32 = 5;
 
 /// How long a stream that was refused for its key waits for another one.
 const RENEWED: Duration = Duration::from_secs(30);
@@ -63,7 +67,7 @@ struct Place {
     last_id: Option<Box<str>>,
     retry: Option<Duration>,
     /// Events so far.
-    events: u64,
+    replay: Replay,
 }
 
 /// The events that follow a POST, up to its answer. A legacy stream that ends too early is taken up where it ended.
@@ -76,18 +80,19 @@ pub(super) async fn answers(
 ) {
     let mut place = Place::default();
     let mut ended = read(shared, Some((asked, id)), response.body, &mut place).await;
-    let mut tries = 0;
+    let (mut tries, mut resumes) = (0, 0u32);
     while spoken.era == Era::Legacy && tries < RESUMES && matches!(ended, Ended::Over | Ended::Broken(_)) {
         let Some(last_id) = place.last_id.clone() else { break };
-        let wait = place.retry.unwrap_or(Duration::from_millis(100 << tries)).max(LEAST);
+        let least = LEAST * (1 << (resumes / LEAST_DOUBLES_EVERY).min(LEAST_DOUBLES));
+        let wait = place.retry.unwrap_or(Duration::from_millis(100 << tries)).max(least);
         tokio::time::sleep(wait).await;
         tries += 1;
-        let events = place.events;
+        resumes += 1;
         // On the heap: hardly a call needs it.
         match Box::pin(open(shared, spoken, Some(&last_id))).await {
             Ok(Opened { call: Call::Stream, body: Some(body), .. }) => {
                 ended = read(shared, Some((asked, id)), body, &mut place).await;
-                if place.events > events || place.last_id.as_ref() != Some(&last_id) {
+                if place.replay.is_new() {
                     tries = 0;
                 }
             }
@@ -123,6 +128,7 @@ pub(super) async fn answers(
 /// Reads events until the answer, if there is one to wait for, or the end.
 async fn read(shared: &Shared, waits: Option<(&Frame, u64)>, mut body: Body, place: &mut Place) -> Ended {
     let mut sse = Sse::new(shared.limits.length);
+    place.replay.connected();
     let mut unfinished = Unfinished::new(&*shared.listener);
     let ended = loop {
         if unfinished.now(sse.held()).is_err() && unfinished.settled().await.is_err() {
@@ -145,8 +151,12 @@ async fn read(shared: &Shared, waits: Option<(&Frame, u64)>, mut body: Body, pla
         while let Some(item) = sse.take() {
             match item {
                 SseItem::Event(event) => {
-                    place.events += 1;
-                    if hear(shared, waits, &event.data) {
+                    let heard = if place.replay.take(event.id.as_deref()) {
+                        hear(shared, waits, &event.data)
+                    } else {
+                        again(shared, waits, &event.data)
+                    };
+                    if heard {
                         over = Some(Ended::Answered);
                     }
                 }
@@ -177,12 +187,25 @@ async fn read(shared: &Shared, waits: Option<(&Frame, u64)>, mut body: Body, pla
     ended
 }
 
-/// Hears an event that has no end only if it is the answer.
+/// Hears an event only if it is the answer: it has no end, or came before.
 fn answers_us(shared: &Shared, waits: Option<(&Frame, u64)>, data: &Bytes) -> bool {
     let Some((_, id)) = waits else { return false };
     let is_ours = |frame: &Frame| frame.response_number() == Some(id);
     frame::parse_all(data, shared.limits).is_ok_and(|frames| frames.iter().any(is_ours))
         && hear(shared, waits, data)
+}
+
+/// Hears an event that the server sent before: what it says was passed on. Hearing once more that something changed costs
+/// nothing, and missing it may: some servers count their events anew on each connection.
+fn again(shared: &Shared, waits: Option<(&Frame, u64)>, data: &Bytes) -> bool {
+    let tells_of_change = |frame: &Frame| {
+        matches!(frame.message(), Message::Notification { method, .. }
+            if method.ends_with("/list_changed") || method == "notifications/resources/updated")
+    };
+    if frame::parse_all(data, shared.limits).is_ok_and(|frames| frames.iter().all(tells_of_change)) {
+        return hear(shared, waits, data);
+    }
+    answers_us(shared, waits, data)
 }
 
 /// One event's data: a message, or several. Whether the answer was among them.
