@@ -1,7 +1,7 @@
 //! A network in one thread: links that are slow, cut and mended, and connections that behave as TCP does.
 //!
 //! Nothing is lost on a connection that lives: what is sent across a cut link comes when that is mended, as TCP sends it
-//! again; and a cut that lasts is found by the timers that our sockets have. A host that falls resets its connections.
+//! again; and a cut that lasts is found by what our sockets are watched for. A host that falls resets its connections.
 
 mod cable;
 

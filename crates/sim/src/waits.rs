@@ -3,6 +3,8 @@
 //! Each test drives one protection to its cap, with the settings as they are by default; the last ones drive all of them at
 //! once. The agent never gives up by itself: what ends a call is linetender.
 
+mod network;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +16,12 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::habits::Habits;
 use crate::mcp::{LOOK, WRITE};
+use crate::net::{Net, Road};
 use crate::platform::Simulated;
 use crate::process::Blow;
 use crate::rng::Rng;
 use crate::scene::Scene;
+use crate::web::{Manners, Web};
 
 /// Ticks of timers, the time in which a process ends, and what is counted after its end.
 const SLACK: Duration = Duration::from_millis(200);
@@ -60,6 +64,11 @@ impl Caps {
         self.0.call.abandoned_after
     }
 
+    /// A network that carries no packet, to a server somewhere else. It is looked at every second.
+    fn away() -> Duration {
+        secs(120 + 1)
+    }
+
     /// A silent server that works, or that a call waits for. Its silence is looked at once in this time.
     fn hang(&self) -> Duration {
         self.0.call.hang_after + self.0.probe.keepalive + self.probes()
@@ -70,6 +79,8 @@ struct World {
     scene: Arc<Scene>,
     line: Line,
     caps: Caps,
+    /// The way to the server, if that is somewhere else.
+    road: Option<Arc<Road>>,
 }
 
 /// An agent that writes down when it was answered.
@@ -90,6 +101,15 @@ impl World {
         habits: impl FnOnce(&mut Habits),
         change: impl FnOnce(&mut Settings),
     ) -> Self {
+        Self::at(None, state, habits, change)
+    }
+
+    fn at(
+        remote: Option<Manners>,
+        state: ServerState,
+        habits: impl FnOnce(&mut Habits),
+        change: impl FnOnce(&mut Settings),
+    ) -> Self {
         let mut theirs = Habits::good();
         habits(&mut theirs);
         let scene = Scene::new(theirs, Rng::new(1), false);
@@ -97,10 +117,21 @@ impl World {
         settings.state = state;
         settings.trust_annotations = true;
         change(&mut settings);
-        let starter = Arc::new(Simulated(Arc::clone(&scene)));
-        let server: Server = Server::stdio("simulated", ["simulated"]).elsewhere(starter).into();
+        let road = remote.map(|manners| {
+            let net = Net::new((1, 3), Rng::new(2));
+            Arc::new(Road { web: Web::new(&scene, &net, manners), net })
+        });
+        let server: Server = match &road {
+            None => {
+                let starter = Arc::new(Simulated(Arc::clone(&scene)));
+                Server::stdio("simulated", ["simulated"]).elsewhere(starter).into()
+            }
+            Some(road) => {
+                Server::http("simulated", "http://simulated/mcp").across(Arc::clone(road) as _).into()
+            }
+        };
         let server = server.policy(Policy::new(settings).unwrap()).deadline(Deadline::Agent);
-        Self { scene, line: Rig::new().seeded(7).open(server), caps: Caps(settings) }
+        Self { scene, line: Rig::new().seeded(7).open(server), caps: Caps(settings), road }
     }
 
     async fn agent(&self) -> Caller {

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use crate::{LINETENDER, soak};
 
+/// And H41: where no packet comes at all for a while, calls wait for their answers.
 #[test]
 fn h02a_dropped_packets_end_the_calls_on_them_within_twenty_seconds() {
     let name = format!("linetender-{}", std::process::id());

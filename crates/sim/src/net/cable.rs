@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use linetender_wire::http::network::{Quiet, Socket};
+use linetender_wire::http::network::{Quiet, Silence, Socket};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
@@ -16,9 +16,9 @@ use super::Net;
 /// How much may be under way.
 const WINDOW: usize = 65_536;
 
-// What our sockets are told to do about a silent peer: see the wire's own.
-const USER_TIMEOUT: Duration = Duration::from_secs(15);
-const KEEPALIVE: Duration = Duration::from_secs(19);
+// What our sockets do about a silent peer: see the wire's own. Until what is watched there gives a connection up, TCP goes on.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
 
 /// We are on this side.
 const OURS: usize = 0;
@@ -91,17 +91,8 @@ impl Cable {
     fn look(&self, side: usize, most: usize) -> Look {
         let (sky, now) = (self.net.sky(), Instant::now());
         let mut state = self.state();
-        if let Some(since) = sky.cut_since {
-            let patience = if state.ways[side].bytes > 0 { USER_TIMEOUT } else { KEEPALIVE };
-            let given_up = since + patience;
-            return match side {
-                OURS if now >= given_up => {
-                    state.reset = true;
-                    Look::Error(io::ErrorKind::TimedOut)
-                }
-                OURS => Look::Nothing(Some(given_up)),
-                _ => Look::Nothing(None),
-            };
+        if sky.cut_since.is_some() {
+            return Look::Nothing(None);
         }
         if state.reset {
             return Look::Error(io::ErrorKind::ConnectionReset);
@@ -230,5 +221,13 @@ impl Socket for End {
 impl Quiet for Cable {
     fn is_quiet(&self) -> bool {
         matches!(self.look(OURS, 0), Look::Nothing(_))
+    }
+
+    fn silence(&self) -> Option<Silence> {
+        let Some(since) = self.net.sky().cut_since else { return Some(Silence::default()) };
+        let (lasts, sent) = (since.elapsed(), self.state().ways[OURS].bytes > 0);
+        let tries = lasts.as_secs() / KEEPALIVE_INTERVAL.as_secs();
+        let tries = u32::try_from(tries).unwrap_or(u32::MAX);
+        Some(Silence { lasts, owes: sent || lasts >= KEEPALIVE_IDLE, tries })
     }
 }

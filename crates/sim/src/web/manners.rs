@@ -64,6 +64,24 @@ impl Manners {
         }
     }
 
+    /// A host without faults, whose calls take so many milliseconds.
+    #[cfg(test)]
+    pub(crate) const fn good(work: u64) -> Self {
+        Self {
+            modern: false,
+            unknown: Unknown::NotFound,
+            own: Own::No,
+            work: (work, work + 1),
+            events: 0,
+            cuts: (0, 0),
+            refuses: 0,
+            challenges: false,
+            mute: 0,
+            forgets: 0,
+            falls: 0,
+        }
+    }
+
     /// The same host, as it was meant to be.
     pub(crate) fn heal(&mut self) {
         *self =

@@ -3,6 +3,7 @@
 //! Pooled clients hide which connection a request went to and what became of it there. We need to know, as a fact,
 //! whether a byte of a request was written; so the socket is ours, and what writes to it is counted.
 
+mod acks;
 mod around;
 mod counted;
 pub mod network;
@@ -19,12 +20,14 @@ mod unix;
 #[cfg(not(unix))]
 #[path = "connect/no_unix.rs"]
 mod unix;
+mod watch;
 
 pub use around::{Proxies, Surroundings};
 pub(super) use counted::{Counted, Written};
 use network::{Network, Quiet};
 pub(super) use race::Winner;
-pub(super) use socket::ACKS_AT_ONCE;
+pub(super) use socket::{ACKS_AT_ONCE, WATCHES};
+use watch::{Knock, Watched};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,6 +84,9 @@ pub(super) enum Target {
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
+/// A connection of the system's, whose peer is watched.
+type OverTcp = Watched<socket::Shared>;
+
 /// A connection, before anything was said on it.
 pub(super) struct Connected {
     pub(super) io: Box<dyn Stream>,
@@ -117,7 +123,8 @@ pub(super) async fn connect(
         }
     };
     let tcp = Arc::new(socket::connect(&host, port, waits, winner).await?);
-    let mut stream = socket::Shared(Arc::clone(&tcp));
+    let look = Arc::<socket::Tcp>::clone(&tcp);
+    let mut stream = Watched::new(socket::Shared(Arc::clone(&tcp)), look, tcp.knock());
     let auth = proxy.as_ref().and_then(|proxy| proxy.basic_auth().cloned());
     if proxy.is_some() && to.is_secure() {
         let asking = proxy::tunnel(&mut stream, to, auth.as_ref());
@@ -153,7 +160,12 @@ async fn connect_elsewhere(
     };
     let stream = bounded(waits.connect, Phase::Connect, connecting).await?;
     let tcp = stream.look();
-    let (io, written) = Counted::new(stream);
+    let (again, at) = (Arc::clone(network), (Arc::<str>::from(to.host()), to.port()));
+    let knock = move || -> Knock {
+        let (again, (host, port)) = (Arc::clone(&again), at.clone());
+        Box::pin(async move { again.connect(&host, port).await.map(drop) })
+    };
+    let (io, written) = Counted::new(Watched::new(stream, Arc::clone(&tcp), knock));
     Ok(Connected { io: Box::new(io), tcp, written, speaks: plainly(http2_only) })
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -25,4 +26,20 @@ pub trait Socket: AsyncRead + AsyncWrite + Send + Unpin + 'static {
 pub trait Quiet: Send + Sync {
     /// Nothing to read, and not closed: what an idle connection has to be before it is used again.
     fn is_quiet(&self) -> bool;
+
+    /// Since when nothing has come from the peer, where the system tells. Where it does not, its own timers find a dead peer.
+    fn silence(&self) -> Option<Silence> {
+        None
+    }
+}
+
+/// What is known of a peer below every protocol.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Silence {
+    /// How long ago the last packet came: bytes, or an acknowledgement.
+    pub lasts: Duration,
+    /// True if something was sent that the peer has to acknowledge, and has not: bytes, or a probe of the system's own.
+    pub owes: bool,
+    /// How often that was sent again.
+    pub tries: u32,
 }

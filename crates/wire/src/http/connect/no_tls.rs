@@ -1,7 +1,6 @@
 //! A build without TLS: a secure address is a matter of configuration.
 
-use super::Counted;
-use super::socket::Shared;
+use super::{Counted, OverTcp};
 use crate::http::broken::{Broken, Phase};
 use crate::http::endpoint::Endpoint;
 
@@ -31,9 +30,9 @@ impl Tls {
 
 #[expect(clippy::unused_async, reason = "stands in for one that waits")]
 pub(super) async fn secure(
-    _: Counted<Shared>,
+    _: Counted<OverTcp>,
     to: &Endpoint,
     _: &Tls,
-) -> Result<(Counted<Shared>, bool), Broken> {
+) -> Result<(Counted<OverTcp>, bool), Broken> {
     Err(Broken::unsent(Phase::Url, format_args!("{to} needs TLS, and this build has no TLS support")))
 }

@@ -3,7 +3,7 @@
 use http::HeaderValue;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::socket::Shared;
+use super::OverTcp;
 use crate::http::broken::{Broken, Phase};
 use crate::http::endpoint::Endpoint;
 
@@ -12,7 +12,7 @@ const HEAD_LIMIT: usize = 16 * 1024;
 
 /// Asks for a tunnel to the server.
 pub(super) async fn tunnel(
-    stream: &mut Shared,
+    stream: &mut OverTcp,
     to: &Endpoint,
     auth: Option<&HeaderValue>,
 ) -> Result<(), Broken> {
@@ -39,7 +39,7 @@ pub(super) async fn tunnel(
 }
 
 /// Byte by byte: what comes behind the head belongs to the tunnel.
-async fn head(stream: &mut Shared) -> Result<Vec<u8>, String> {
+async fn head(stream: &mut OverTcp) -> Result<Vec<u8>, String> {
     let mut head = Vec::with_capacity(256);
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() >= HEAD_LIMIT {

@@ -16,20 +16,27 @@ use tokio::time::timeout;
 use windows_sys::Win32::Networking::WinSock;
 
 use super::Waits;
-use super::network::Quiet;
+use super::acks;
+use super::network::{Quiet, Silence};
 use super::race::{self, Winner};
+use super::watch::{AWAY, Knock};
 use crate::http::broken::{Broken, Phase};
 use crate::stdio::EXHAUSTED;
 
 /// How many addresses of one name are tried.
 const ADDRESSES_MOST: usize = 8;
 
-// A peer behind dropped packets is found within 20 s: when idle by keepalive, with bytes under way by the user timeout.
+// A peer behind dropped packets is found within 20 s: by our own look at what it acknowledges, or, on a system that does not tell us
+// that, by the system's keepalive. A limit for bytes under way (TCP_USER_TIMEOUT) would also end the connection of a server that is
+// busy, and acknowledges that it has no room.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
-const KEEPALIVE_TRIES: u32 = 3;
-#[cfg(all(target_os = "linux", not(linetender_portable)))]
-const USER_TIMEOUT: Duration = Duration::from_secs(15);
+/// Where we look ourselves, the system must not be quicker.
+const KEEPALIVE_TRIES: u32 = if WATCHES { 41 } else { 3 };
+const _: () = assert!(!WATCHES || KEEPALIVE_TRIES as u64 * KEEPALIVE_INTERVAL.as_secs() > AWAY.as_secs());
+
+/// True if the system tells what a peer acknowledges.
+pub(crate) const WATCHES: bool = cfg!(all(target_os = "linux", not(linetender_portable)));
 
 /// Whether what comes is acknowledged at once. A kept connection else delays that by up to 40 ms, and a server without
 /// `TCP_NODELAY` waits for it with the next small packet.
@@ -117,8 +124,6 @@ fn set_options(stream: &TcpStream) {
         .with_interval(KEEPALIVE_INTERVAL)
         .with_retries(KEEPALIVE_TRIES);
     let _ = socket.set_tcp_keepalive(&keepalive);
-    #[cfg(all(target_os = "linux", not(linetender_portable)))]
-    let _ = socket.set_tcp_user_timeout(Some(USER_TIMEOUT));
 }
 
 /// The kernel forgets this wish by itself, so it is told after every read.
@@ -136,6 +141,21 @@ impl Quiet for Tcp {
         // The socket never blocks; it was registered with the runtime.
         let peeked = socket.peek(&mut [MaybeUninit::uninit()]);
         clean && peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    fn silence(&self) -> Option<Silence> {
+        acks::silence(&self.0)
+    }
+}
+
+impl Tcp {
+    /// What connects to the same address once more, and says nothing there.
+    pub(super) fn knock(&self) -> impl Fn() -> Knock + Send + Sync + 'static + use<> {
+        let peer = self.0.peer_addr();
+        move || {
+            let peer = peer.as_ref().copied().map_err(io::Error::kind);
+            Box::pin(async move { TcpStream::connect(peer?).await.map(drop) })
+        }
     }
 }
 
@@ -218,8 +238,39 @@ mod tests {
             .unwrap_or_else(|broken| panic!("{broken}"));
         let socket = SockRef::from(&tcp.0);
         assert!(socket.keepalive().unwrap() && tcp.0.nodelay().unwrap());
+        // A limit for bytes under way would end the connection of a server that is only busy (H31).
         #[cfg(all(target_os = "linux", not(linetender_portable)))]
-        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(super::USER_TIMEOUT));
+        assert_eq!(socket.tcp_user_timeout().unwrap(), None);
+    }
+
+    /// H31: a server that works reads nothing, and its system says that there is no room, for as long as it is asked.
+    #[cfg(all(target_os = "linux", not(linetender_portable)))]
+    #[tokio::test]
+    async fn h31_a_peer_that_does_not_read_acknowledges_all_the_same() {
+        use std::time::Duration;
+        use tokio::time::{Instant, sleep, timeout};
+
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let tcp = connect("127.0.0.1", port, Waits::default(), &Winner::default())
+            .await
+            .unwrap_or_else(|broken| panic!("{broken}"));
+        let (peer, _) = listener.accept().await.unwrap();
+        // Until nothing more goes into it, for a while.
+        while timeout(Duration::from_millis(200), tcp.0.writable()).await.is_ok() {
+            let _ = tcp.0.try_write(&[0; 65_536]);
+        }
+        // The system asks whether there is room after 200 ms, 400 ms, 800 ms …
+        let (until, mut heard) = (Instant::now() + Duration::from_secs(20), 0);
+        let mut last = Duration::ZERO;
+        while heard < 3 {
+            assert!(Instant::now() < until, "it is heard again and again");
+            let now = tcp.silence().expect("Linux tells").lasts;
+            heard += u32::from(now < last);
+            last = now;
+            sleep(Duration::from_millis(50)).await;
+        }
+        drop(peer);
     }
 
     #[tokio::test]

@@ -8,8 +8,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::Counted;
-use super::socket::Shared;
+use super::{Counted, OverTcp};
 use crate::http::broken::{Broken, Chain, Phase};
 use crate::http::endpoint::Endpoint;
 
@@ -63,10 +62,10 @@ impl Tls {
 
 /// The stream, and whether HTTP/2 was agreed on.
 pub(super) async fn secure(
-    stream: Counted<Shared>,
+    stream: Counted<OverTcp>,
     to: &Endpoint,
     tls: &Tls,
-) -> Result<(TlsStream<Counted<Shared>>, bool), Broken> {
+) -> Result<(TlsStream<Counted<OverTcp>>, bool), Broken> {
     let name = ServerName::try_from(to.host().to_owned()).map_err(|_| {
         Broken::unsent(Phase::Url, format_args!("{} is not a valid TLS server name", to.host()))
     })?;
