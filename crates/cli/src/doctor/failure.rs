@@ -156,7 +156,7 @@ fn unreachable(text: &str, class: Option<Class>) -> Finding {
     } else if has("certificate") || has("tls") {
         (
             "tls",
-            "the certificate is not trusted on this machine: check the host name, its date, and the issuer; a company's own issuer has to be added to the system's certificates",
+            "the certificate is not trusted on this machine: check the host name, its date, and the issuer; a company's own issuer has to be among the system's certificates, or in the file that NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE names",
         )
     } else if has("lookup") || has("dns") || has("no such host") || has("resolve") || has("unknown host") {
         ("dns", "the host name cannot be looked up: correct it in `url`, or check the network")
