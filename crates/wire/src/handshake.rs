@@ -99,9 +99,9 @@ pub struct Handshake {
     asking: Era,
     /// Whether the other era was asked for before this one.
     switched: bool,
-    /// What `initialize` was refused with, if that was asked first: a legacy server's own reason is worth more than that it
-    /// does not know the modern question.
-    reason: Option<Redacted>,
+    /// What came of `initialize`, if that was asked first: a legacy server's own reason is worth more than that it does not know
+    /// the modern question.
+    reason: Option<Seen>,
     /// Whether a version that the server lists was refused by it already.
     insisted: bool,
 }
@@ -137,10 +137,9 @@ impl Handshake {
     pub fn accepted(&mut self, result: &str) -> Next {
         if Greeting::can_be(self.asking, result) {
             Next::Done(Greeting { era: self.asking, result: result.into() })
-        } else if let Some(next) = self.other() {
-            next
         } else {
-            Next::Failed(Seen::Handshake { said: Redacted::head(result, 200) })
+            let seen = Seen::Handshake { said: Redacted::head(result, 200) };
+            self.other_after(seen.clone()).unwrap_or_else(|| self.failed(seen))
         }
     }
 
@@ -151,18 +150,32 @@ impl Handshake {
         let code = said["code"].as_i64();
         let modern = code.is_some_and(|code| MODERN_CODES.contains(&code));
         let stays = modern && self.asking == Era::Modern;
-        if self.asking == Era::Legacy && !self.switched && !modern {
-            self.reason = Some(Redacted::head(error, 400));
-        }
-        if let Some(next) = if stays { None } else { self.other() } {
+        let seen = Seen::Handshake { said: Redacted::head(error, 400) };
+        let other = match (stays, modern) {
+            (true, _) => None,
+            (false, true) => self.other(),
+            (false, false) => self.other_after(seen.clone()),
+        };
+        if let Some(next) = other {
             next
         } else if code == Some(UNSUPPORTED_VERSION) && self.may_insist(&said["data"]["supported"]) {
             self.insisted = true;
             self.ask()
         } else {
-            let said = self.reason.clone().unwrap_or_else(|| Redacted::head(error, 400));
-            Next::Failed(Seen::Handshake { said })
+            self.failed(seen)
         }
+    }
+
+    fn failed(&self, seen: Seen) -> Next {
+        Next::Failed(self.reason.clone().unwrap_or(seen))
+    }
+
+    /// The other era, if it may be tried and was not, after this was seen of the first: should the other fail too, that is the reason.
+    pub fn other_after(&mut self, seen: Seen) -> Option<Next> {
+        let first = self.asking == Era::Legacy && !self.switched;
+        let other = self.other()?;
+        self.reason = Some(seen).filter(|_| first);
+        Some(other)
     }
 
     /// It talks, or should by now, but does not answer the question for its era.

@@ -169,6 +169,11 @@ pub enum Seen {
         /// What is wrong with it.
         words: Redacted,
     },
+    /// The session id that the server gave cannot be sent back to it.
+    BadSession {
+        /// What is wrong with it.
+        words: Redacted,
+    },
     /// The URL is not an MCP endpoint.
     NotMcp {
         /// The beginning of what it answered.
@@ -253,9 +258,10 @@ impl Seen {
             Self::Closed { .. } | Self::Internal { .. } | Self::Teardown { .. } => Class::Transport,
             Self::Handshake { .. } => Class::Handshake,
             Self::EndedOnProbe { .. } | Self::OtherEra => Class::EraProbe,
-            Self::Unreachable { config: true, .. } | Self::NotMcp { .. } | Self::BadEndpoint { .. } => {
-                Class::Config
-            }
+            Self::Unreachable { config: true, .. }
+            | Self::NotMcp { .. }
+            | Self::BadEndpoint { .. }
+            | Self::BadSession { .. } => Class::Config,
             Self::Unreachable { config: false, .. }
             | Self::Refused { .. }
             | Self::NoSuchHost { .. }
@@ -398,6 +404,9 @@ impl fmt::Display for Seen {
             Self::StreamEnded { words } => write!(f, "the event stream of the server broke: {words}"),
             Self::BadEndpoint { words } => {
                 write!(f, "the endpoint that the server names on its event stream cannot be used: {words}")
+            }
+            Self::BadSession { words } => {
+                write!(f, "the session id that the server gave cannot be used: {words}")
             }
             Self::NotMcp { head } => write!(f, "not an MCP endpoint; it returned: {head}"),
             Self::WantsAuth { challenge } if challenge.is_empty() => {

@@ -217,6 +217,9 @@ fn for_cause(list: &mut List, death: &Death, place: &Place<'_>) {
             list.say("Set the public URL in the settings of the server or of the proxy before it.");
             list.say(format!("If the server is at the other origin: {}", place.correct("the URL")));
         }
+        "bad-session" => {
+            list.say("Have the server changed: a session id is a short text of visible ASCII characters.");
+        }
         "session-lost" => list.say("If it happens often, see why the server restarts."),
         "session-never-known" => {
             list.say("Configure the load balancer for session affinity (sticky sessions).");

@@ -188,6 +188,10 @@ fn over_http(seen: &str, reason: &Reason) -> Vec<&'static str> {
             "The server speaks the HTTP+SSE transport, and tells its clients to send messages to a URL that linetender must not use. \
              Usually it stands behind a proxy and does not know its public URL.",
         ],
+        "bad-session" => vec![
+            "The server begins a session and gives an id for it that no client can send back: MCP allows visible ASCII characters only, \
+             and linetender takes at most 4096 of them.",
+        ],
         "not-mcp" => vec![
             "Something answers at this URL, but it is no MCP endpoint. Usually the path is wrong (many servers use /mcp), or the URL \
              leads to a web page.",

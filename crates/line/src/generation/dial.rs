@@ -410,7 +410,9 @@ impl Dial {
                 }
                 // Old servers react to a question that they do not know in any way: what is no word of the network's is
                 // asked again in the other era, once, before it is called anything.
-                _ if other.was_reached() => handshake.other().ok_or_else(|| Some(other.clone())),
+                _ if other.was_reached() => {
+                    handshake.other_after(other.clone()).ok_or_else(|| Some(other.clone()))
+                }
                 _ => Err(Some(other.clone())),
             },
         }
@@ -441,6 +443,7 @@ const fn says_more(seen: &Seen) -> bool {
     matches!(
         seen,
         Seen::BadEndpoint { .. }
+            | Seen::BadSession { .. }
             | Seen::WantsAuth { .. }
             | Seen::NeedsLogin { .. }
             | Seen::NoKey { .. }

@@ -1,4 +1,5 @@
 use super::{Era, Eras, Greeting, Handshake, Hello, Next};
+use crate::redact::Redacted;
 use crate::seen::Seen;
 
 fn hello() -> Hello {
@@ -80,6 +81,22 @@ fn a_server_that_refuses_initialize_may_be_a_modern_one_and_else_its_reason_is_t
         panic!("it was asked in both eras")
     };
     assert!(seen.to_string().contains("no API key"), "{seen}");
+}
+
+/// What the other question brought says only that the server is no modern one.
+#[test]
+fn h30_what_was_wrong_with_the_answer_to_initialize_is_the_reason() {
+    let unknown = r#"{"code":-32601,"message":"Method not found"}"#;
+    for answer in ["null", "[]"] {
+        let mut handshake = Handshake::new(hello(), Eras::Auto, Some(Era::Legacy));
+        assert_eq!(asks(&handshake.accepted(answer)), "server/discover");
+        let Next::Failed(seen) = handshake.refused(unknown) else { panic!("it was asked in both eras") };
+        assert!(seen.to_string().contains(answer), "{seen}");
+    }
+    let mut handshake = Handshake::new(hello(), Eras::Auto, Some(Era::Legacy));
+    let broken = Seen::Broken { words: Redacted::head("invalid HTTP header", 100) };
+    assert_eq!(asks(&handshake.other_after(broken.clone()).unwrap()), "server/discover");
+    assert_eq!(handshake.refused(unknown), Next::Failed(broken));
 }
 
 #[test]

@@ -88,7 +88,7 @@ pub struct Meaning {
     pub call: Call,
     /// For the line.
     pub line: Line,
-    /// The session that an `initialize` was given. One that breaks the rules for such an id is not taken.
+    /// The session that an `initialize` was given.
     pub session: Option<SessionId>,
 }
 
@@ -170,6 +170,11 @@ pub enum Line {
         /// The beginning of what it answered.
         head: Redacted,
     },
+    /// The session id that came with the answer cannot be sent back: no further request would be heard.
+    BadSession {
+        /// What is wrong with it.
+        words: Redacted,
+    },
     /// It does not speak the era it was asked in.
     OtherEra,
     /// It speaks other versions of this era.
@@ -232,6 +237,7 @@ impl Line {
                 Seen::Http { status: 403, words: Redacted::head(challenge, HEAD_SHOWN) }
             }
             Self::NotMcp { head } => Seen::NotMcp { head: head.clone() },
+            Self::BadSession { words } => Seen::BadSession { words: words.clone() },
             Self::OtherEra => Seen::OtherEra,
             Self::OtherVersion { supported } => Seen::Handshake {
                 said: Redacted::head(

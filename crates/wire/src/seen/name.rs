@@ -37,6 +37,7 @@ impl Seen {
             Self::SessionNeverKnown => "session-never-known",
             Self::StreamEnded { .. } => "stream-ended",
             Self::BadEndpoint { .. } => "bad-endpoint",
+            Self::BadSession { .. } => "bad-session",
             Self::NotMcp { .. } => "not-mcp",
             Self::WantsAuth { .. } => "wants-auth",
             Self::NeedsLogin { .. } => "needs-login",

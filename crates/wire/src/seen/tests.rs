@@ -242,7 +242,7 @@ fn each_sight_over_http_has_its_class_and_its_words() {
 }
 
 #[test]
-fn each_sight_of_an_event_stream_has_its_class_and_its_words() {
+fn each_sight_of_an_event_stream_or_a_session_has_its_class_and_its_words() {
     for (seen, class, words) in [
         (Seen::StreamEnded { words: text("") }, Class::SessionLost, "the server closed its event stream"),
         (
@@ -254,6 +254,11 @@ fn each_sight_of_an_event_stream_has_its_class_and_its_words() {
             Seen::BadEndpoint { words: text("another origin") },
             Class::Config,
             "the endpoint that the server names on its event stream cannot be used: another origin",
+        ),
+        (
+            Seen::BadSession { words: text("9000 bytes") },
+            Class::Config,
+            "the session id that the server gave cannot be used: 9000 bytes",
         ),
     ] {
         assert_eq!(seen.to_string(), words);

@@ -6,7 +6,7 @@ use linetender_core::{LossReport, ServerRefusal};
 use super::body::{self, Body};
 use super::{CHALLENGE_LIMIT, Call, Exchange, Line, Meaning, Purpose, Refusal, retry};
 use crate::handshake::Era;
-use crate::http::headers::{SESSION_ID, SessionId};
+use crate::http::headers::{SESSION_ID, SESSION_LIMIT, SessionId};
 use crate::redact::Redacted;
 use crate::seen::Seen;
 
@@ -31,7 +31,14 @@ pub(super) fn judge(exchange: &Exchange<'_>) -> Meaning {
         Purpose::Delete => delete(exchange, &said),
         _ => answered_first(exchange, &said),
     };
-    Meaning { call, line, session: session(exchange) }
+    match session(exchange) {
+        Ok(session) => Meaning { call, line, session },
+        // Without it every request would be refused, for a reason that only this response shows.
+        Err(words) => {
+            let call = Call::Lost { report: LossReport::Nothing, words: words.clone(), said: None };
+            Meaning { call, line: Line::BadSession { words }, session: None }
+        }
+    }
 }
 
 /// A result under our id is the answer, whatever its status. So is an error, except for refusals that are sent before
@@ -328,8 +335,19 @@ fn challenge(headers: &HeaderMap) -> Option<Box<str>> {
     (!whole.is_empty() && whole.len() <= CHALLENGE_LIMIT).then(|| whole.into())
 }
 
-fn session(exchange: &Exchange<'_>) -> Option<SessionId> {
+/// The session that was granted, if one was; or what is wrong with its id.
+fn session(exchange: &Exchange<'_>) -> Result<Option<SessionId>, Redacted> {
     let granted =
         matches!(exchange.asked, Purpose::Initialize { .. }) && (200..=299).contains(&exchange.status);
-    exchange.headers.get(SESSION_ID).filter(|_| granted).and_then(SessionId::of)
+    // Some servers without sessions say so with an empty one.
+    let given = exchange.headers.get(SESSION_ID).filter(|given| granted && !given.is_empty());
+    let Some(given) = given else { return Ok(None) };
+    SessionId::of(given).map(Some).ok_or_else(|| {
+        let words = if given.len() > SESSION_LIMIT {
+            format!("it has {} bytes, and at most {SESSION_LIMIT} are allowed", given.len())
+        } else {
+            "it has characters that are not visible ASCII".to_owned()
+        };
+        Redacted::head(&words, super::HEAD_SHOWN)
+    })
 }

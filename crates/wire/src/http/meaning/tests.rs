@@ -79,6 +79,7 @@ fn line(line: &Line) -> String {
         Line::WantsAuth { .. } => "auth by challenge".into(),
         Line::WantsMore { .. } => "more".into(),
         Line::NotMcp { .. } => "not mcp".into(),
+        Line::BadSession { .. } => "bad session".into(),
         Line::OtherEra => "other era".into(),
         Line::OtherVersion { supported } => format!("versions {supported:?}"),
         Line::HeaderMismatch => "headers".into(),
@@ -349,8 +350,22 @@ fn a_session_is_taken_from_initialize_only_and_only_if_it_can_be_sent_back() {
         meaning(Legacy, asked, 200, &[JSON, &format!("mcp-session-id: {id}")], RESULT).session
     };
     assert_eq!(with(INIT, "abc").unwrap().as_str(), "abc");
-    assert_eq!(with(INIT, "a b"), None);
+    assert_eq!(with(INIT, ""), None);
     assert_eq!(with(ASK, "abc"), None);
+}
+
+#[test]
+fn h29_a_session_id_that_cannot_be_sent_back_is_what_the_handshake_fails_for() {
+    let long = "x".repeat(9000);
+    for (id, why) in [("a b", "visible ASCII"), (long.as_str(), "9000 bytes")] {
+        for (kind, body) in [(JSON, RESULT), (SSE, "")] {
+            let Meaning { call, line, session } =
+                meaning(Legacy, INIT, 200, &[kind, &format!("mcp-session-id: {id}")], body);
+            let seen = line.seen().unwrap();
+            assert!(seen.to_string().contains(why) && seen.name() == "bad-session", "{seen}");
+            assert!(matches!(call, Call::Lost { .. }) && session.is_none(), "{call:?}");
+        }
+    }
 }
 
 #[test]

@@ -375,9 +375,11 @@ fn seen(shared: &Shared, line: &Line) -> Option<Seen> {
 fn event(shared: &Shared, line: &Line) -> Option<Event> {
     let seen = seen(shared, line)?;
     match line {
-        Line::SessionDoubted { .. } | Line::SessionGone | Line::OtherEra | Line::OtherVersion { .. } => {
-            Some(Event::Lost(seen))
-        }
+        Line::SessionDoubted { .. }
+        | Line::SessionGone
+        | Line::OtherEra
+        | Line::OtherVersion { .. }
+        | Line::BadSession { .. } => Some(Event::Lost(seen)),
         // A probe tells whether such credentials do for other requests.
         Line::Trouble { .. } | Line::NotMcp { .. } | Line::WantsAuth { .. } | Line::WantsMore { .. } => {
             Some(Event::Trouble(seen))
