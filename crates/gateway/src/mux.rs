@@ -253,6 +253,7 @@ impl State {
         if self.era == Some(Era::Legacy) {
             let hello = self.hello.clone().unwrap_or_else(|| "{}".to_owned());
             first.push(self.own_request("initialize", &hello));
+            first.push(frame::notification("notifications/initialized", None));
             first.extend(self.level_request());
         }
         first.extend(self.resubscribe(to, server));

@@ -14,13 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use linetender_core::Generation;
 use linetender_wire::frame::{Frame, Message};
-use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
+use linetender_wire::handshake::Era;
 use linetender_wire::renewed;
 use tokio::sync::watch;
 
 use crate::basics::code::Code;
-use crate::basics::params::without_modern_meta;
-pub(crate) use agent::{Agent, FromServer};
+pub(crate) use agent::{Agent, FromServer, Hears, in_words_of};
 pub(crate) use parts::with_wholes;
 pub(crate) use tasks::TaskOwner;
 use tasks::Tasks;
@@ -280,24 +279,6 @@ impl Audience {
     }
 }
 
-impl Agent {
-    /// Tells it in the words of its era; whether there was room.
-    fn is_told(&self, generation: Generation, frame: &Frame, method: &str, params: Option<&str>) -> bool {
-        match (self.era, params) {
-            // It hears that on streams, which only its session knows.
-            (Era::Modern, _) if method == UPDATED || method == TASK_CHANGED => {
-                self.said.try_send(FromServer { generation, frame: frame.clone() }).is_ok()
-            }
-            // What the server tagged with a listening request of ours means nothing to the agent.
-            (Era::Legacy, Some(params)) if params.contains(SUBSCRIPTION_IN_META) => {
-                let text = frame.with_params(&without_modern_meta(params));
-                self.direct.try_send(text.one_line().into()).is_ok()
-            }
-            _ => self.direct.try_send(frame.clone().one_line().into()).is_ok(),
-        }
-    }
-}
-
 impl Listeners {
     /// A principal's agents want to hear of so many resources less.
     fn fewer(&mut self, principal: u64, count: usize) {
@@ -370,7 +351,7 @@ impl Listener {
 
 #[cfg(test)]
 mod tests {
-    use super::{Agent, Audience, FromServer, TaskOwner};
+    use super::{Agent, Audience, FromServer, Hears, TaskOwner};
     use linetender_core::Generation;
     use linetender_wire::handshake::Era;
     use linetender_wire::{frame, queue};
@@ -383,7 +364,7 @@ mod tests {
     fn agent(era: Era) -> (Agent, queue::Receiver<frame::Passed>, mpsc::Receiver<FromServer>) {
         let (direct, heard) = queue::queue(8, 10_000);
         let (said, asked) = mpsc::channel(8);
-        (Agent { era, said, direct }, heard, asked)
+        (Agent { era, said, direct, hears: Hears::from(true) }, heard, asked)
     }
 
     fn of(principal: u64) -> impl FnOnce(u64) -> TaskOwner {

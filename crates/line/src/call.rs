@@ -35,8 +35,8 @@ use crate::book::NoSeat;
 use crate::book::{Heed, Lost};
 use crate::call::turns::{Full, Slot, Turns};
 use crate::catalogue::Catalogue;
-use crate::generation::Link;
 use crate::generation::Wishes;
+use crate::generation::{Connection, Live};
 use crate::keys::KeyRing;
 use crate::outcome::{Stage, Witness};
 use crate::server::Server;
@@ -243,7 +243,7 @@ impl Call<'_> {
 
     /// Whether a call that is sent again may run in this generation. What an earlier generation declared of its tool is
     /// not this one's word.
-    async fn permits(&self, permit: &mut Permit, link: &Link, deadline: Instant) -> bool {
+    async fn permits(&self, permit: &mut Permit, link: &Live, deadline: Instant) -> bool {
         match *permit {
             Permit::Free => true,
             Permit::By(generation) if generation == link.generation => true,
@@ -307,14 +307,14 @@ impl Call<'_> {
         record: &Record,
         deadline: Instant,
         bound: Bound,
-    ) -> Result<Option<Arc<Link>>, CallError> {
+    ) -> Result<Option<Arc<Live>>, CallError> {
         let clock = self.shared.clock;
         let mut published = self.shared.published.clone();
         let (mut held, mut wait): (Option<Held>, _) = (None, Wait::default());
         loop {
             let (gate, link) = {
                 let now = published.borrow_and_update();
-                (now.gate, now.link.clone())
+                (now.gate, now.connection.live().cloned())
             };
             if let Bound::Only(only) = bound
                 && gate != (Gate::Go { generation: only })
@@ -382,7 +382,7 @@ impl Call<'_> {
     /// One try on one generation.
     async fn attempt(
         &self,
-        link: &Arc<Link>,
+        link: &Arc<Live>,
         record: Record,
         retry: &mut Option<(RetryReason, u64)>,
         until: Instant,
@@ -437,7 +437,7 @@ impl Call<'_> {
         Out::new(self.shared, link, entry, until).wait(answer, exchange, time).await
     }
 
-    fn frame(&self, id: u64, link: &Link, params: &Params<'_>) -> Frame {
+    fn frame(&self, id: u64, link: &Live, params: &Params<'_>) -> Frame {
         let modern = (link.era() == Era::Modern).then_some(&self.shared.server.hello);
         let params = params.spell(id, self.options.progress.is_some(), modern);
         frame::request(id, self.method, params.as_deref()).carrying(self.options.kept.clone())
@@ -525,7 +525,11 @@ impl Call<'_> {
     fn held_too_long(&self, record: &Record) -> CallError {
         let (waits, starting) = {
             let now = self.shared.published.borrow();
-            (now.status.waits, now.starting.clone())
+            let starting = match &now.connection {
+                Connection::Starting(link) => Some(Arc::clone(link)),
+                Connection::None | Connection::Live(_) | Connection::Over(_) => None,
+            };
+            (now.status.waits, starting)
         };
         // What it writes while it starts says more than why an earlier one ended.
         let written = starting.and_then(|link| Some((link.generation, link.reach.last_words()?)));

@@ -16,7 +16,7 @@ pub(crate) use context::ServerContext;
 pub(crate) use dial::{Dial, DialNews};
 pub(crate) use dial_limit::{Counted, DialLimit};
 pub(crate) use ear::Ear;
-pub(crate) use link::{Link, Probed};
+pub(crate) use link::{Connection, Link, Live, Probed};
 pub(crate) use listen::listen;
 pub(crate) use reach::Reach;
 pub(crate) use wishes::{RESOURCES, Wishes};

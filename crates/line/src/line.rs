@@ -30,8 +30,8 @@ use crate::basics::said::{Declared, Said};
 use crate::call::turns::Turns;
 use crate::call::{AgentContext, Call, Options, Shared};
 use crate::catalogue::Catalogue;
-use crate::generation::Link;
 use crate::generation::Wishes;
+use crate::generation::{Connection, Link, Live};
 use crate::keys::KeyRing;
 use crate::outcome::Witness;
 use crate::server::{Deadline, Server, Target, ToolErrors, Transport};
@@ -109,7 +109,7 @@ impl Line {
         };
         let (states, state) = watch::channel(status.clone());
         let (publish, published) =
-            watch::channel(Published { gate: Gate::Knock, link: None, starting: None, status });
+            watch::channel(Published { gate: Gate::Knock, connection: Connection::None, status });
         let (known, lists) = remembered.map(|known| (Arc::new(known.greeting), known.catalogue)).unzip();
         let (greetings, greeting) = watch::channel(known);
         let (new_catalogue, catalogue) = watch::channel(Arc::new(lists.unwrap_or_default()));
@@ -426,24 +426,32 @@ impl Line {
 
     /// Tells the server something, if it is up and the generation that this is for. `false`: it does not read now.
     pub(crate) fn tell(&self, text: impl Into<Passed>, only: Option<Generation>) -> bool {
-        self.link(only).is_none_or(|link| link.ledger.tell(text))
+        self.live(only).is_none_or(|live| live.ledger.tell(text))
     }
 
     /// The same, and waits while the server does not read.
     pub(crate) async fn tell_surely(&self, text: Passed, only: Option<Generation>) {
-        if let Some(link) = self.link(only) {
-            link.ledger.tell_surely(text).await;
+        if let Some(live) = self.live(only) {
+            live.ledger.tell_surely(text).await;
         }
     }
 
     /// Whether a generation can still be told something.
     pub(crate) fn hears(&self, generation: Generation) -> bool {
-        self.link(Some(generation)).is_some_and(|link| !link.ledger.is_sealed())
+        self.live(Some(generation)).is_some_and(|live| !live.ledger.is_sealed())
     }
 
-    fn link(&self, only: Option<Generation>) -> Option<Arc<Link>> {
-        let link = self.shared.published.borrow().link.clone();
-        link.filter(|link| only.is_none_or(|only| only == link.generation))
+    fn live(&self, only: Option<Generation>) -> Option<Arc<Live>> {
+        let live = self.shared.published.borrow().connection.live().cloned();
+        live.filter(|live| only.is_none_or(|only| only == live.generation))
+    }
+
+    /// The server of the present generation once its start is over, however that went.
+    fn started(&self) -> Option<Arc<Link>> {
+        match &self.shared.published.borrow().connection {
+            Connection::None | Connection::Starting(_) => None,
+            connection @ (Connection::Live(_) | Connection::Over(_)) => connection.link().cloned(),
+        }
     }
 
     /// Whether calls go straight to the server now.
@@ -565,22 +573,22 @@ impl Line {
     /// Lines of noise and answers to nothing that the present generation sent, and the first of them.
     #[doc(hidden)]
     pub fn odd(&self) -> (u64, Vec<String>) {
-        self.link(None).map(|link| link.ear.odd()).unwrap_or_default()
+        self.started().map(|link| link.ear.odd()).unwrap_or_default()
     }
 
     /// The linetender process that holds the server for this one and others, if one does.
     pub fn keeper(&self) -> Option<i32> {
-        self.link(None)?.reach.keeper()
+        self.started()?.reach.keeper()
     }
 
     /// Why the server is not shared although it was to be.
     pub fn not_shared(&self) -> Option<String> {
-        self.link(None)?.not_shared.clone()
+        self.started()?.not_shared.clone()
     }
 
     /// The process of the present generation.
     pub fn pid(&self) -> Option<i32> {
-        self.link(None)?.reach.pid()
+        self.started()?.reach.pid()
     }
 }
 

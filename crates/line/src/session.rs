@@ -19,7 +19,7 @@ mod subscriptions;
 mod tasks;
 mod text;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -32,7 +32,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::audience::{Agent as Hearer, FromServer};
+use crate::audience::{Agent as Hearer, FromServer, Hears};
+use crate::basics::kind::Kind;
 use crate::basics::order::CallOrder;
 use crate::call::AgentContext;
 use crate::call::turns::Caller;
@@ -220,6 +221,8 @@ struct Open {
     /// The name of whom it acts for, if that is known.
     principal: Option<Arc<str>>,
     said: mpsc::Receiver<FromServer>,
+    /// What the agent's handshake keeps from it, until that is complete.
+    waits: Option<Waits>,
     events: Events,
     /// Whether the line is over.
     over: bool,
@@ -231,6 +234,13 @@ struct Open {
     level: Option<String>,
     /// What a legacy agent says of itself to a modern server with each request, if it shares the line.
     introduction: Option<Arc<str>>,
+}
+
+/// What waits for an agent's handshake, besides what the server said.
+struct Waits {
+    hears: Hears,
+    /// Lists that changed.
+    changed: BTreeSet<Kind>,
 }
 
 impl Session {
@@ -316,7 +326,8 @@ impl Session {
         }
         let era = if method == "initialize" { Era::Legacy } else { Era::Modern };
         let (tell, said) = mpsc::channel(TO_AGENT);
-        let agent = Hearer { era, said: tell, direct: self.to_agent.clone() };
+        let hears = Hears::from(era == Era::Modern);
+        let agent = Hearer { era, said: tell, direct: self.to_agent.clone(), hears: hears.clone() };
         let (line, listener, caller, principal) = match &self.on {
             On::Own(server, rig, of) => {
                 let page = rig.memory().map(|memory| memory.page(server, era, params));
@@ -353,6 +364,7 @@ impl Session {
             caller,
             principal,
             said,
+            waits: (era == Era::Legacy).then(|| Waits { hears, changed: BTreeSet::new() }),
             events,
             over: false,
             questions: Questions::default(),

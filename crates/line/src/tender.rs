@@ -29,7 +29,7 @@ use crate::basics::late::{LATE, UNREAD};
 use crate::basics::rooms::Rooms;
 use crate::book::Ledger;
 use crate::catalogue::{Catalogue, Reading};
-use crate::generation::{Counted, DialLimit, DialNews, Ear, Link, Probed, Wishes};
+use crate::generation::{Connection, Counted, DialLimit, DialNews, Ear, Link, Live, Probed, Wishes};
 use crate::keys::{KeyRing, KeyTask};
 use crate::server::Server;
 use crate::status::{Aside, Status, Waits, Why};
@@ -88,7 +88,7 @@ struct Current {
     generation: Generation,
     ledger: Arc<Ledger>,
     ear: Arc<Ear>,
-    link: Option<Arc<Link>>,
+    connection: Connection,
     wire: mpsc::Receiver<seam::Event>,
     wire_open: bool,
     probing: Arc<AtomicBool>,
@@ -250,6 +250,7 @@ impl Running {
             Wake::Keys => {}
             Wake::Nudge => {
                 if let Some(current) = &self.current
+                    && current.connection.live().is_some()
                     && current.ear.lists_changed()
                 {
                     self.read_lists(current.generation);
@@ -306,12 +307,7 @@ impl Running {
                 self.event(generation, Event::Started);
             }
             News::Dial(generation, DialNews::Linked(link)) => self.linked(generation, link),
-            News::Dial(generation, DialNews::Greeted) => {
-                self.patient = true;
-                self.restore(generation);
-                self.read_lists(generation);
-                self.event(generation, Event::Dialled);
-            }
+            News::Dial(generation, DialNews::Greeted(live)) => self.greeted(generation, live),
             News::Dial(generation, DialNews::Failed(seen)) => {
                 self.patient &= !matches!(seen, Seen::Refused { .. });
                 self.lost(generation, seen);
@@ -372,7 +368,7 @@ impl Running {
             Some(seam::Event::Lost(seen)) => self.lost(generation, seen),
             Some(seam::Event::KeyRefused(refused)) => self.key_refused(*refused),
             Some(seam::Event::Closed(pipe)) => {
-                let (news, link) = (self.news.0.clone(), current.link.clone());
+                let (news, link) = (self.news.0.clone(), current.connection.link().cloned());
                 let dialing = matches!(self.machine.state(), State::Dialing(_));
                 current.tasks.spawn(async move {
                     // The reaper's word of an exit ends this generation, and this wait with it.
@@ -443,13 +439,35 @@ impl Running {
             if !dialing {
                 link.reach.kill();
             }
-            current.link = Some(Arc::clone(&link));
-            // No change of the line's state: nobody is woken for it.
-            self.tender.publish.send_if_modified(|published| {
-                published.starting = dialing.then_some(link);
-                false
-            });
+            current.connection = if dialing { Connection::Starting(link) } else { Connection::Over(link) };
+            self.publish_quietly();
         }
+    }
+
+    /// Says how far the generation has come. No change of the line's state: nobody is woken for it.
+    fn publish_quietly(&self) {
+        let connection = self.current.as_ref().map(|current| current.connection.clone()).unwrap_or_default();
+        self.tender.publish.send_if_modified(|published| {
+            published.connection = connection;
+            false
+        });
+    }
+
+    /// The handshake is done: from now on the server can be asked.
+    fn greeted(&mut self, generation: Generation, live: Arc<Live>) {
+        self.patient = true;
+        let dialing = matches!(self.machine.state(), State::Dialing(_));
+        if let Some(current) = self.current(generation).filter(|_| dialing) {
+            current.connection = Connection::Live(Arc::clone(&live));
+            // What it said of them so far is about what is read now.
+            current.ear.lists_changed();
+            // What an agent answers to what it said so far must find it. No call is let in before that: the gate is still shut.
+            self.publish_quietly();
+            live.ear.open();
+            self.restore(generation, &live);
+            self.read_lists(generation);
+        }
+        self.event(generation, Event::Dialled);
     }
 
     fn lost(&mut self, generation: Generation, seen: Seen) {
@@ -462,7 +480,7 @@ impl Running {
     }
 
     fn link(&self, generation: Generation) -> Option<&Arc<Link>> {
-        self.current.as_ref().filter(|current| current.generation == generation)?.link.as_ref()
+        self.current.as_ref().filter(|current| current.generation == generation)?.connection.link()
     }
 }
 

@@ -1,10 +1,15 @@
 //! One agent on a line: where it hears what the server says by itself.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use linetender_core::Generation;
 use linetender_wire::frame::{Frame, Passed};
-use linetender_wire::handshake::Era;
+use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
 use linetender_wire::queue;
 use tokio::sync::mpsc;
+
+use super::{TASK_CHANGED, UPDATED};
+use crate::basics::params::without_modern_meta;
 
 /// Something that the server wants of the agent.
 #[derive(Clone, Debug)]
@@ -21,4 +26,54 @@ pub(crate) struct Agent {
     pub(crate) said: mpsc::Sender<FromServer>,
     /// Where its notifications go: straight to the agent, so that none comes after the answer it was written before.
     pub(crate) direct: queue::Sender<Passed>,
+    /// Whether it hears yet. Until then all goes the way of questions, whose other end waits.
+    pub(crate) hears: Hears,
+}
+
+/// Whether an agent has completed its handshake.
+// MCP 2025-11-25, "Initialization": before `initialized` a server sends nothing but pings and log messages.
+#[derive(Clone, Debug)]
+pub(crate) struct Hears(Arc<Mutex<bool>>);
+
+impl From<bool> for Hears {
+    fn from(hears: bool) -> Self {
+        Self(Arc::new(Mutex::new(hears)))
+    }
+}
+
+impl Hears {
+    /// Locked while a message is put on its way: none overtakes those that waited.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, bool> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Agent {
+    /// Tells it in the words of its era; whether there was room.
+    pub(super) fn is_told(
+        &self,
+        generation: Generation,
+        frame: &Frame,
+        method: &str,
+        params: Option<&str>,
+    ) -> bool {
+        // A modern agent hears these on streams, which only its session knows.
+        let on_streams = self.era == Era::Modern && params.is_some();
+        let hears = self.hears.lock();
+        if !*hears || (on_streams && (method == UPDATED || method == TASK_CHANGED)) {
+            return self.said.try_send(FromServer { generation, frame: frame.clone() }).is_ok();
+        }
+        self.direct.try_send(in_words_of(self.era, frame, params)).is_ok()
+    }
+}
+
+/// A notification as an agent of this era is to read it.
+pub(crate) fn in_words_of(era: Era, frame: &Frame, params: Option<&str>) -> Passed {
+    match (era, params) {
+        // What the server tagged with a listening request of ours means nothing to the agent.
+        (Era::Legacy, Some(params)) if params.contains(SUBSCRIPTION_IN_META) => {
+            frame.with_params(&without_modern_meta(params)).one_line().into()
+        }
+        _ => frame.clone().one_line().into(),
+    }
 }

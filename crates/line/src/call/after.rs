@@ -15,7 +15,7 @@ use crate::basics::error::{CallError, CallErrorKind, Phase};
 use crate::basics::next_try::NextTry;
 use crate::basics::order::LONGEST_WAIT;
 use crate::book::Lost;
-use crate::generation::Link;
+use crate::generation::Live;
 use crate::tender::Inbox;
 
 /// How long a throttled call waits if the server does not say.
@@ -24,7 +24,7 @@ const THROTTLED: Duration = Duration::from_secs(1);
 /// A call that is tried again, and what became of its last try.
 pub(super) struct Earlier {
     /// The generation that lost it.
-    pub(super) link: Arc<Link>,
+    pub(super) link: Arc<Live>,
     pub(super) lost: Lost,
     /// Why it is sent again. `None` if it was not sent.
     pub(super) reason: Option<RetryReason>,
@@ -59,7 +59,7 @@ impl Permit {
 
 impl Call<'_> {
     /// What becomes of a call that was lost: the core decides. `None` if its caller is told.
-    pub(super) async fn after_loss(&self, link: &Link, lost: &mut Lost, deadline: Instant) -> Option<Again> {
+    pub(super) async fn after_loss(&self, link: &Live, lost: &mut Lost, deadline: Instant) -> Option<Again> {
         let policy = self.shared.server.policy.settings();
         // A session that is gone has ended, whether or not its generation is sealed already. That the generation
         // lives now is no promise: `Bound` and `Permit` hold the call to it.
@@ -132,7 +132,7 @@ impl Call<'_> {
     }
 
     /// Mends what has to be mended before the next try; whether it was.
-    async fn repaired(&self, repair: Repair, link: &Link, lost: &mut Lost, deadline: Instant) -> bool {
+    async fn repaired(&self, repair: Repair, link: &Live, lost: &mut Lost, deadline: Instant) -> bool {
         let (clock, policy) = (self.shared.clock, self.shared.server.policy.settings());
         match repair {
             Repair::Wait => {
@@ -186,7 +186,7 @@ impl Call<'_> {
     }
 
     /// Nothing more can be done: the caller is told.
-    pub(super) fn settled(&self, link: &Link, mut lost: Lost, attempts: u32) -> Result<Reply, CallError> {
+    pub(super) fn settled(&self, link: &Live, mut lost: Lost, attempts: u32) -> Result<Reply, CallError> {
         // A call that was sent more than once is told in words of ours, which say so.
         if let Some(refusal) = self_explaining(&lost.record).filter(|_| attempts <= 1)
             && let Some(said) = lost.said.take()

@@ -8,7 +8,7 @@ use super::Call;
 use crate::basics::context_loss::ContextLoss;
 use crate::basics::error::CallError;
 use crate::basics::sync::{Mutex, MutexGuard};
-use crate::generation::{Link, ServerContext};
+use crate::generation::{Live, ServerContext};
 
 /// What one agent relies on in the memory of one server. All clones are of the same agent.
 #[derive(Clone, Debug, Default)]
@@ -104,21 +104,21 @@ impl Call<'_> {
     }
 
     /// The loss that the agent has to be told of before this call may be executed here.
-    pub(super) fn loss_before(&self, link: &Link) -> Option<ContextLoss> {
+    pub(super) fn loss_before(&self, link: &Live) -> Option<ContextLoss> {
         let (agent, effect) = self.reliance()?;
         let loss = agent.enters(link.context(), self.shared.clock.now())?;
         self.state().holds(effect).then_some(loss)
     }
 
     /// The same for a call that was lost with this generation's context.
-    pub(super) fn loss_of(&self, link: &Link) -> Option<ContextLoss> {
+    pub(super) fn loss_of(&self, link: &Live) -> Option<ContextLoss> {
         let (agent, effect) = self.reliance()?;
         let loss = agent.loses(link.context()?, self.shared.clock.now())?;
         self.state().holds(effect).then_some(loss)
     }
 
     /// The call was answered here.
-    pub(super) fn uses(&self, link: &Link) {
+    pub(super) fn uses(&self, link: &Live) {
         let Some((agent, effect)) = self.reliance() else { return };
         if let Some(tool) = self.tool {
             agent.ran(tool);

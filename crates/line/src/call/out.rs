@@ -12,7 +12,7 @@ use super::Shared;
 use crate::basics::error::CallErrorKind;
 use crate::basics::late;
 use crate::book::{Entry, Lost, Reply};
-use crate::generation::Link;
+use crate::generation::Live;
 use crate::server::Deadline;
 use crate::status::signs::GiveUp;
 use crate::tender::Inbox;
@@ -58,7 +58,7 @@ impl Time {
 /// A call that is out. If its caller goes away, the server is told, and the seat is free; an exchange that it carried ends.
 pub(super) struct Out<'a> {
     shared: &'a Arc<Shared>,
-    link: &'a Arc<Link>,
+    link: &'a Arc<Live>,
     entry: Arc<Entry>,
     until: Instant,
     over: bool,
@@ -67,7 +67,7 @@ pub(super) struct Out<'a> {
 impl<'a> Out<'a> {
     pub(super) const fn new(
         shared: &'a Arc<Shared>,
-        link: &'a Arc<Link>,
+        link: &'a Arc<Live>,
         entry: Arc<Entry>,
         until: Instant,
     ) -> Self {

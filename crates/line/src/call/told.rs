@@ -12,7 +12,7 @@ use crate::basics::error::{CallError, CallErrorKind};
 use crate::basics::params::{tool_of, with_trace};
 use crate::basics::rpc_error::RpcError;
 use crate::book::Entry;
-use crate::generation::Link;
+use crate::generation::Live;
 use crate::outcome::{Outcome, Receipt, Retry, Stage, Times, UnderWay, Verdict, Witness};
 
 /// Generations of a call that are kept in mind: it is given to more only if each of them ends at once.
@@ -64,7 +64,7 @@ impl Course<'_> {
     }
 
     /// It is given to a generation.
-    pub(super) fn tries(&mut self, link: &Link) {
+    pub(super) fn tries(&mut self, link: &Live) {
         if let Some(seen) = &mut self.seen {
             seen.reaches(Stage::AtServer, Some(link.generation.number()));
             seen.era = Some(link.era());
@@ -155,8 +155,8 @@ impl Seen {
 }
 
 /// The revision of MCP that is spoken on a connection.
-fn revision(link: &Link) -> Option<String> {
-    let greeting = link.greeting.get()?;
+fn revision(link: &Live) -> Option<String> {
+    let greeting = &link.greeting;
     match greeting.era {
         Era::Modern => Some(MODERN.to_owned()),
         Era::Legacy => {

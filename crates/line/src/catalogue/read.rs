@@ -14,7 +14,7 @@ use super::hidden::Hidden;
 use super::item::Item;
 use super::{Catalogue, Change, Kind};
 use crate::book::Reply;
-use crate::generation::Link;
+use crate::generation::Live;
 use crate::keys::KeyRing;
 
 /// The most pages of one list that are read.
@@ -60,16 +60,15 @@ impl Reading {
     /// Each list has `limit` to come. While one lets us wait, those that came are told: a list that hangs must not keep the
     /// others from agents.
     pub(crate) async fn of<Told: Future<Output = ()>>(
-        (server, link): (&str, &Arc<Link>),
+        (server, link): (&str, &Live),
         keys: Option<Arc<KeyRing>>,
         meta: Option<String>,
         mut before: Arc<Catalogue>,
         limit: Duration,
         tell: impl Fn(Self) -> Told,
     ) -> Option<Self> {
-        let greeting = link.greeting.get();
-        let capabilities: serde_json::Value = greeting
-            .and_then(|greeting| serde_json::from_str(&greeting.result).ok())
+        let capabilities: serde_json::Value = serde_json::from_str(&link.greeting.result)
+            .ok()
             .map(|result: serde_json::Value| result["capabilities"].clone())
             .unwrap_or_default();
         let mut read: BTreeMap<Kind, List> = BTreeMap::new();
@@ -221,7 +220,7 @@ fn mirror(tools: &mut List, strict: bool) -> (HashMap<String, ParamHeaders>, Hid
     (mirrored, hidden)
 }
 
-async fn read_list(link: &Arc<Link>, keys: Option<&KeyRing>, kind: Kind, meta: Option<&str>) -> Option<List> {
+async fn read_list(link: &Live, keys: Option<&KeyRing>, kind: Kind, meta: Option<&str>) -> Option<List> {
     let mut list = List::default();
     let mut cursor: Option<String> = None;
     for _ in 0..PAGES {
@@ -245,7 +244,7 @@ async fn read_list(link: &Arc<Link>, keys: Option<&KeyRing>, kind: Kind, meta: O
 }
 
 /// Asks for a page, and once more if the key was refused and there is another.
-async fn ask(link: &Arc<Link>, keys: Option<&KeyRing>, kind: Kind, params: &str) -> Option<Frame> {
+async fn ask(link: &Live, keys: Option<&KeyRing>, kind: Kind, params: &str) -> Option<Frame> {
     match link.ask(kind.method(), Some(params))?.await {
         Ok(Reply::Answer(frame)) => return Some(frame),
         Ok(Reply::Lost(lost)) => keys?.renewed(lost.refused.as_ref()?, true).await.ok()?,

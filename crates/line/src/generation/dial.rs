@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use linetender_core::{Generation, StateKind};
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::dial_limit::DialLimit;
 use super::ear::Ear;
-use super::link::{Asking, Link};
+use super::link::{Asking, Link, Live};
 use super::reach::Reach;
 use crate::book::{Lost, Reply};
 use crate::keys::{KeyRing, Without};
@@ -47,7 +47,7 @@ pub(crate) enum DialNews {
     /// There is a process.
     Linked(Arc<Link>),
     /// The handshake is done.
-    Greeted,
+    Greeted(Arc<Live>),
     /// It cannot be done.
     Failed(Seen),
 }
@@ -138,18 +138,16 @@ impl Dial {
         };
         let (ear, ledger) = (Arc::clone(&self.ear), Arc::clone(&self.ear.ledger));
         ledger.open(reach.outbox().clone(), reach.has_exchanges());
-        let (generation, greeting, pings) = (self.generation, OnceLock::new(), Default::default());
-        let context = OnceLock::new();
-        let link = Arc::new(Link { generation, ledger, ear, reach, not_shared, greeting, pings, context });
+        let generation = self.generation;
+        let link = Arc::new(Link { generation, ledger, ear, reach, not_shared });
         tell(DialNews::Linked(Arc::clone(&link))).await;
         match during_turn(turn, self.greet(&link, &tell)).await {
             Ok(greeting) => {
                 if greeting.era == Era::Legacy {
                     link.ledger.tell(frame::notification("notifications/initialized", None));
                 }
-                let _ = link.greeting.set(greeting);
                 link.reach.up();
-                tell(DialNews::Greeted).await;
+                tell(DialNews::Greeted(Arc::new(Live::new(link, greeting)))).await;
             }
             // A connection that is gone tells why by itself.
             Err(None) => {}
@@ -307,6 +305,8 @@ impl Dial {
         // A silent server may answer the first question after the second was asked.
         let mut earlier: Option<Asking> = None;
         let mut renewals = 0;
+        // A server may wait for the answer to a question of its own first, which nobody can give yet.
+        let mut blocked = pin!(tokio::time::sleep(self.server.policy.settings().dial.probe_wait));
         loop {
             let (method, params) = match next {
                 Next::Done(greeting) => return Ok(greeting),
@@ -314,7 +314,7 @@ impl Dial {
                 Next::Ask { method, params } => (method, params),
             };
             self.probing.store(handshake.ended().is_some(), Ordering::Relaxed);
-            let mut answer = link.ask(method, Some(&params)).ok_or(None)?;
+            let mut answer = link.shake(method, &params).ok_or(None)?;
             let heard = loop {
                 tokio::select! {
                     biased;
@@ -329,6 +329,7 @@ impl Dial {
                         earlier = None;
                     }
                     () = self.silence(link), if handshake.ended().is_some() => break Heard::Silence,
+                    () = &mut blocked, if !blocked.is_elapsed() => link.ear.refuse_early(),
                 }
             };
             next = match heard {

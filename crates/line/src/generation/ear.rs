@@ -1,5 +1,6 @@
 //! What a server says, and whose it is: an answer is its call's, a question or a notification its agents'.
 
+mod early;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use crate::basics::rooms::Rooms;
 use crate::basics::sync::{Mutex, MutexGuard};
 use crate::book::{Ledger, Reply};
 use crate::server::{Server, Stderr};
+use early::{Early, Kept};
 
 /// How many lines of noise are kept for whoever asks why.
 const NOISE_KEPT: usize = 8;
@@ -28,6 +30,10 @@ const UPDATE_LONGEST: usize = 64 * 1024;
 
 /// What a server is told whose question cannot be read.
 const UNREADABLE: &str = r#"{"code":-32700,"message":"linetender: the request cannot be parsed"}"#;
+
+/// What a server is told that asks agents before its handshake is over, and waits for their answer.
+const TOO_EARLY: &str =
+    r#"{"code":-32600,"message":"linetender: the handshake is not complete, so no agent can answer yet"}"#;
 
 /// How it shows that a program is no MCP server.
 const ECHO: &str = "it echoes its input";
@@ -55,6 +61,8 @@ pub(crate) struct Ear {
     noise: Mutex<Vec<String>>,
     /// The server said that a list of its changed.
     lists_changed: AtomicBool,
+    /// What it said to agents before its handshake was over.
+    early: Early,
 }
 
 impl Ear {
@@ -70,6 +78,7 @@ impl Ear {
             odd: AtomicU64::new(0),
             noise: Mutex::new(Vec::new()),
             lists_changed: AtomicBool::new(false),
+            early: Early::default(),
         }
     }
 
@@ -81,6 +90,23 @@ impl Ear {
     /// What shows that this is no MCP server, if anything does.
     pub(crate) fn no_server(&self) -> Option<&'static str> {
         self.no_server.get().copied()
+    }
+
+    /// The handshake is done, and agents can answer: they are passed what the server said so far, in its order.
+    pub(crate) fn open(&self) {
+        self.early.open(|frame| self.to_agents(frame));
+    }
+
+    /// Whether the handshake is done.
+    pub(crate) fn is_open(&self) -> bool {
+        self.early.is_open()
+    }
+
+    /// The server does not answer its handshake, perhaps because it waits for an answer itself: nobody can give that yet.
+    pub(crate) fn refuse_early(&self) {
+        for id in self.early.refuse() {
+            self.ledger.tell(frame::error_reply(&id, TOO_EARLY));
+        }
     }
 
     /// Whether the server said since this was last asked that a list of its changed.
@@ -117,12 +143,6 @@ impl Ear {
         self.spoke.store(true, Ordering::Relaxed);
         match frame.message() {
             Message::Request { id, method: "ping", .. } => drop(self.ledger.tell(frame::reply(id, "{}"))),
-            Message::Request { id, .. } => {
-                let id = id.to_owned();
-                if let Err(why) = self.pass_on(frame) {
-                    self.ledger.tell(frame::error_reply(&id, &why));
-                }
-            }
             Message::Notification { method: "notifications/progress", params } => self.note_progress(params),
             // Each agent that wants to hear of it gets a copy, under a name of its own.
             Message::Notification { method: UPDATED, .. } if frame.text().len() > UPDATE_LONGEST => {
@@ -133,19 +153,39 @@ impl Ear {
             }
             // It answers a listening request of ours; agents have streams of their own, and acknowledgements of those.
             Message::Notification { method: "notifications/subscriptions/acknowledged", .. } => {}
+            Message::Request { .. } | Message::Notification { .. } => match self.early.keep(frame) {
+                Kept::Open(frame) => self.to_agents(frame),
+                Kept::Kept => {}
+                Kept::Refused(frame) => match frame.message() {
+                    Message::Request { id, .. } => drop(self.ledger.tell(frame::error_reply(id, TOO_EARLY))),
+                    Message::Notification { .. } | Message::Response { .. } => self.count_odd(),
+                },
+            },
+            Message::Response { .. } => self.take_response(frame),
+        }
+    }
+
+    /// Passes on what is for agents.
+    fn to_agents(&self, frame: Frame) {
+        match frame.message() {
+            Message::Request { id, .. } => {
+                let id = id.to_owned();
+                if let Err(why) = self.pass_on(frame) {
+                    self.ledger.tell(frame::error_reply(&id, &why));
+                }
+            }
             // About a question of its own: the agent knows that by another number.
             Message::Notification { method: "notifications/cancelled", .. } => {
                 if self.pass_on(frame).is_err() {
                     self.count_odd();
                 }
             }
-            Message::Notification { .. } => {
-                // An agent that reads too slowly misses it; what is lost here is never an answer.
+            // An agent that reads too slowly misses it; what is lost here is never an answer.
+            Message::Notification { .. } | Message::Response { .. } => {
                 if self.audience.tell(self.ledger.generation, &frame) > 0 {
                     self.count_odd();
                 }
             }
-            Message::Response { .. } => self.take_response(frame),
         }
     }
 

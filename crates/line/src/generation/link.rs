@@ -1,8 +1,9 @@
 //! A generation that can be talked to: our own questions, cancellations, signs of life.
 
+use std::ops::Deref;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use linetender_core::{Delivery, Generation, Record, RecordStep, Safety};
@@ -19,7 +20,7 @@ use crate::basics::kind::Kind;
 use crate::book::{Entry, Ledger, Lost, Reply};
 use crate::status::Why;
 
-/// A generation that can be talked to.
+/// A server that was started or reached, whatever became of its handshake. Only the handshake itself can be asked of it.
 pub(crate) struct Link {
     pub(crate) generation: Generation,
     pub(crate) ledger: Arc<Ledger>,
@@ -27,45 +28,125 @@ pub(crate) struct Link {
     pub(crate) reach: Reach,
     /// Why it is not shared although it was to be.
     pub(crate) not_shared: Option<String>,
-    pub(crate) greeting: OnceLock<Greeting>,
+}
+
+/// A server whose handshake is done: the only one that can be asked for more than that.
+pub(crate) struct Live {
+    link: Arc<Link>,
+    pub(crate) greeting: Arc<Greeting>,
     /// Whether it was sent a ping, and whether it answered one.
-    pub(super) pings: [AtomicBool; 2],
-    /// What it keeps in memory for agents, once that is known.
-    pub(super) context: OnceLock<Option<Arc<ServerContext>>>,
+    pings: [AtomicBool; 2],
+    /// What it keeps in memory for agents, if it can keep anything.
+    context: Option<Arc<ServerContext>>,
+}
+
+/// How far a generation has come with its server. Each user says which of these it is for.
+#[derive(Clone, Default)]
+pub(crate) enum Connection {
+    /// There is no process or address yet.
+    #[default]
+    None,
+    /// The handshake is under way. It takes no messages yet, but what it writes to stderr can be quoted.
+    Starting(Arc<Link>),
+    /// The handshake is done.
+    Live(Arc<Live>),
+    /// Its end has begun: it takes nothing more.
+    Over(Arc<Link>),
+}
+
+impl Connection {
+    /// The server, if it can be asked.
+    pub(crate) const fn live(&self) -> Option<&Arc<Live>> {
+        match self {
+            Self::Live(live) => Some(live),
+            Self::None | Self::Starting(_) | Self::Over(_) => None,
+        }
+    }
+
+    /// The server, however far it has come: to be ended, or quoted.
+    pub(crate) fn link(&self) -> Option<&Arc<Link>> {
+        match self {
+            Self::None => None,
+            Self::Starting(link) | Self::Over(link) => Some(link),
+            Self::Live(live) => Some(&live.link),
+        }
+    }
+
+    /// Its end begins.
+    pub(crate) fn ends(&mut self, why: Option<&Why>) {
+        if let (Self::Live(live), Some(why)) = (&*self, why) {
+            live.ends(why);
+        }
+        if let Some(link) = self.link() {
+            *self = Self::Over(Arc::clone(link));
+        }
+    }
 }
 
 impl Link {
-    /// A question of our own. `None` if the generation is over.
-    pub(crate) fn ask(self: &Arc<Self>, method: &str, params: Option<&str>) -> Option<Asking> {
-        let record = Record::new(Safety::Protocol);
-        let seat = self.ledger.register(None, record, |id| frame::request(id, method, params));
-        seat.ok().map(|(entry, answer)| Asking { link: Arc::clone(self), entry, answer })
+    /// A question of the handshake. `None` if the generation is over.
+    // MCP 2025-11-25, "Initialization": nothing but pings before `initialize` is answered; and it cannot be cancelled.
+    pub(super) fn shake(self: &Arc<Self>, method: &str, params: &str) -> Option<Asking> {
+        self.asking(method, Some(params), None)
     }
 
-    /// The server is to stop working on a request.
-    pub(crate) fn cancel(&self, id: u64) {
-        if self.reach.hears_cancellations(self.era()) {
+    fn asking(
+        self: &Arc<Self>,
+        method: &str,
+        params: Option<&str>,
+        cancelled_in: Option<Era>,
+    ) -> Option<Asking> {
+        let record = Record::new(Safety::Protocol);
+        let seat = self.ledger.register(None, record, |id| frame::request(id, method, params));
+        seat.ok().map(|(entry, answer)| Asking { link: Arc::clone(self), cancelled_in, entry, answer })
+    }
+
+    fn cancel_in(&self, era: Era, id: u64) {
+        if self.reach.hears_cancellations(era) {
             let params = format!(r#"{{"requestId":{id},"reason":"cancelled or timed out"}}"#);
             // If there is no room the server does not read, and would not read this either.
             self.ledger.tell(frame::notification("notifications/cancelled", Some(&params)));
         }
+    }
+}
+
+impl Deref for Live {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        &self.link
+    }
+}
+
+impl Live {
+    pub(super) fn new(link: Arc<Link>, greeting: Greeting) -> Self {
+        let context = link.reach.keeps_context().then(|| Arc::new(ServerContext::new()));
+        Self { link, greeting: Arc::new(greeting), pings: Default::default(), context }
+    }
+
+    /// A question of our own. `None` if the generation is over.
+    pub(crate) fn ask(&self, method: &str, params: Option<&str>) -> Option<Asking> {
+        self.link.asking(method, params, Some(self.era()))
+    }
+
+    /// The server is to stop working on a request.
+    pub(crate) fn cancel(&self, id: u64) {
+        self.cancel_in(self.era(), id);
         self.reach.drop_exchange(id);
     }
 
-    /// Its era, once the handshake is done.
     pub(crate) fn era(&self) -> Era {
-        self.greeting.get().map_or(Era::Legacy, |greeting| greeting.era)
+        self.greeting.era
     }
 
-    /// What it keeps in memory for agents, if it can keep anything. Known once the handshake is done.
-    pub(crate) fn context(&self) -> Option<&Arc<ServerContext>> {
-        let context = || self.reach.keeps_context().then(|| Arc::new(ServerContext::new()));
-        self.context.get_or_init(context).as_ref()
+    /// What it keeps in memory for agents, if it can keep anything.
+    pub(crate) const fn context(&self) -> Option<&Arc<ServerContext>> {
+        self.context.as_ref()
     }
 
     /// It is over.
-    pub(crate) fn ends(&self, why: &Why) {
-        if let Some(Some(context)) = self.context.get() {
+    fn ends(&self, why: &Why) {
+        if let Some(context) = &self.context {
             context.ends(why, &self.ledger.signs);
         }
     }
@@ -77,13 +158,13 @@ impl Link {
         if self.era() == Era::Modern || !again || answered.load(Ordering::Relaxed) {
             return None;
         }
-        let greeting = serde_json::from_str::<serde_json::Value>(&self.greeting.get()?.result).ok()?;
+        let greeting = serde_json::from_str::<serde_json::Value>(&self.greeting.result).ok()?;
         let offers = |kind: &Kind| greeting["capabilities"].get(kind.capability()).is_some();
         Kind::ALL.into_iter().find(offers).map(Kind::method)
     }
 
     /// A sign of life: any correlated reply will do.
-    pub(crate) async fn probe(self: &Arc<Self>, hello: &Hello) -> Probed {
+    pub(crate) async fn probe(&self, hello: &Hello) -> Probed {
         let answer = match self.era() {
             Era::Legacy => self.ask("ping", None),
             Era::Modern => {
@@ -146,6 +227,8 @@ pub(crate) enum Probed {
 /// A question of our own that was asked. Whoever drops it before its answer wants none: it is taken out, and cancelled.
 pub(crate) struct Asking {
     link: Arc<Link>,
+    /// In which era the server is told that nobody wants it. A question of the handshake cannot be taken back.
+    cancelled_in: Option<Era>,
     entry: Arc<Entry>,
     answer: oneshot::Receiver<Reply>,
 }
@@ -163,7 +246,10 @@ impl Drop for Asking {
         if let Ok(record) = self.entry.withdraw(RecordStep::Cancel) {
             self.link.ledger.withdrawn(self.entry.id);
             if !matches!(record.delivery(), Some(Delivery::NotExecuted(_))) {
-                self.link.cancel(self.entry.id);
+                if let Some(era) = self.cancelled_in {
+                    self.link.cancel_in(era, self.entry.id);
+                }
+                self.link.reach.drop_exchange(self.entry.id);
             }
         }
     }

@@ -10,7 +10,7 @@ use linetender_wire::handshake::CAPABILITIES_IN_META;
 use linetender_wire::seam::Listener as _;
 use serde_json::{Map, Value, json};
 
-use super::link::Link;
+use super::link::Live;
 use super::wishes::Wishes;
 use crate::audience::TASKS_EXTENSION;
 use crate::book::Reply;
@@ -20,7 +20,7 @@ const LISTS: [(&str, &str); 3] =
     [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];
 
 /// Listens for as long as the generation lives.
-pub(crate) async fn listen(link: Arc<Link>, wishes: Arc<Wishes>, meta: Value, seed: u64) {
+pub(crate) async fn listen(link: Arc<Live>, wishes: Arc<Wishes>, meta: Value, seed: u64) {
     let capabilities = capabilities(&link);
     let lists = lists(&capabilities);
     let mut tells_of_tasks = capabilities["extensions"].get(TASKS_EXTENSION).is_some();
@@ -87,9 +87,8 @@ fn declare_tasks(capabilities: &mut Value) {
 }
 
 /// What the server said it can do.
-fn capabilities(link: &Link) -> Value {
-    let greeting =
-        link.greeting.get().and_then(|greeting| serde_json::from_str::<Value>(&greeting.result).ok());
+fn capabilities(link: &Live) -> Value {
+    let greeting = serde_json::from_str::<Value>(&link.greeting.result).ok();
     greeting.map(|greeting| greeting["capabilities"].clone()).unwrap_or_default()
 }
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::link::Link;
+use super::link::Live;
 
 /// Standing wishes: a log level, and resources and tasks to be told about.
 #[derive(Debug, Default)]
@@ -155,7 +155,7 @@ impl Wishes {
     }
 
     /// Asks a new legacy generation for all of them. What it refuses is lost with it: the next one is asked again.
-    pub(crate) async fn repeat(&self, link: &Arc<Link>) {
+    pub(crate) async fn repeat(&self, link: &Live) {
         let wanted = self.wanted().clone();
         let level = wanted.level.iter().map(|params| ("logging/setLevel", params));
         let resources = wanted.resources.values().map(|params| ("resources/subscribe", params));

@@ -11,8 +11,8 @@ use linetender_wire::{About, Item, Steady, queue, test_hooks};
 use super::questions::Asker;
 use super::request::Request;
 use super::rounds::Round;
-use super::{Open, SPARE_TASKS, Session};
-use crate::audience::{FromServer, too_many_questions};
+use super::{Open, SPARE_TASKS, Session, Waits};
+use crate::audience::{FromServer, in_words_of, too_many_questions};
 use crate::audience::{TASK_CHANGED, UPDATED};
 use crate::basics::kind::Kind;
 use crate::basics::params::Params;
@@ -37,7 +37,7 @@ pub(super) enum Heard {
 impl Open {
     pub(super) async fn next(&mut self) -> Heard {
         tokio::select! {
-            Some(said) = self.said.recv() => Heard::Server(said),
+            Some(said) = self.said.recv(), if self.waits.is_none() => Heard::Server(said),
             event = self.events.next(), if !self.over => match event {
                 Some(Event::Changed(kind, _)) => Heard::Changed(kind),
                 Some(Event::State(status)) => Heard::Gone(status.last_ended()),
@@ -104,11 +104,14 @@ impl Session {
         match frame.message() {
             Message::Request { id, method: "ping", .. } => self.tell(frame::reply(id, "{}")).await,
             Message::Request { id, method, params } => {
+                if method != "initialize" {
+                    self.listens().await;
+                }
                 if let Some(text) = self.request((id, method, params), &frame) {
                     self.tell(text).await;
                 }
             }
-            Message::Notification { method: "notifications/initialized", .. } => {}
+            Message::Notification { method: "notifications/initialized", .. } => self.listens().await,
             Message::Notification { method: "notifications/cancelled", params } => self.cancel(params),
             // On a shared line nobody's notification speaks for all.
             Message::Notification { .. }
@@ -120,6 +123,30 @@ impl Session {
             } if self.open.as_ref().is_some_and(|open| open.line.era() == Some(Era::Modern)) => {}
             Message::Notification { .. } => self.tell_server(frame, None),
             Message::Response { .. } => self.answer(&frame),
+        }
+    }
+
+    /// The agent's handshake is complete: it says so, or asks for something. It is told what waited for that.
+    async fn listens(&mut self) {
+        let Some(Waits { hears, changed }) = self.open.as_mut().and_then(|open| open.waits.take()) else {
+            return;
+        };
+        loop {
+            let said = self.open.as_mut().and_then(|open| open.said.try_recv().ok());
+            if let Some(said) = said {
+                for text in self.heard_from_server(&said) {
+                    self.tell(text).await;
+                }
+                continue;
+            }
+            let mut hears = hears.lock();
+            if self.open.as_ref().is_none_or(|open| open.said.is_empty()) {
+                *hears = true;
+                break;
+            }
+        }
+        for kind in changed {
+            self.changed(kind).await;
         }
     }
 
@@ -244,8 +271,12 @@ impl Session {
         }
     }
 
-    async fn changed(&self, kind: Kind) {
-        let Some(open) = &self.open else { return };
+    async fn changed(&mut self, kind: Kind) {
+        let Some(open) = &mut self.open else { return };
+        if let Some(waits) = &mut open.waits {
+            waits.changed.insert(kind);
+            return;
+        }
         match open.era {
             Era::Legacy => self.tell(frame::notification(kind.notification(), None)).await,
             Era::Modern => {
@@ -278,11 +309,13 @@ impl Session {
             Message::Notification { method: TASK_CHANGED, params: Some(params) } => {
                 open.subscriptions.task_changed(frame, params).map(Into::into).collect()
             }
-            Message::Notification { method, params: Some(params) } => {
+            Message::Notification { method: method @ "notifications/cancelled", params: Some(params) } => {
                 let params = open.questions.taken_back(*generation, params);
                 params.map(|params| frame::notification(method, Some(&params)).into()).into_iter().collect()
             }
-            Message::Notification { .. } | Message::Response { .. } => Vec::new(),
+            // It waited for the agent's handshake.
+            Message::Notification { params, .. } => vec![in_words_of(open.era, frame, params)],
+            Message::Response { .. } => Vec::new(),
         }
     }
 

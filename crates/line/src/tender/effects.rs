@@ -12,7 +12,7 @@ use super::keys::Credentials;
 use super::lists::Lists;
 use super::{Current, LineEvent, News, Published, Running, log};
 use crate::book::Ledger;
-use crate::generation::{Dial, Ear, Reach};
+use crate::generation::{Connection, Dial, Ear, Reach};
 use crate::status::{Aside, Status};
 
 impl Running {
@@ -84,17 +84,15 @@ impl Running {
             current.ledger.draining.store(true, Ordering::Relaxed);
             self.nudge.notify_one();
         }
-        if let (State::Ending(_), Some(current), Some(why)) = (state, &self.current, &status.cause) {
-            let _ = current.ledger.ended.set(Arc::clone(why));
-            if let Some(link) = &current.link {
-                link.ends(why);
+        if let (State::Ending(_), Some(current)) = (state, &mut self.current) {
+            if let Some(why) = &status.cause {
+                let _ = current.ledger.ended.set(Arc::clone(why));
             }
+            current.connection.ends(status.cause.as_deref());
         }
         self.keys.iter().for_each(|keys| keys.stands(state.kind()));
-        let link = self.current.as_ref().and_then(|current| current.link.clone());
-        let (starting, link) =
-            if matches!(self.machine.state(), State::Dialing(_)) { (link, None) } else { (None, link) };
-        self.tender.publish.send_replace(Published { gate, link, starting, status: status.clone() });
+        let connection = self.current.as_ref().map(|current| current.connection.clone()).unwrap_or_default();
+        self.tender.publish.send_replace(Published { gate, connection, status: status.clone() });
         self.tender.states.send_replace(status.clone());
         let _ = self.tender.events.send(LineEvent::State(status));
     }
@@ -134,7 +132,7 @@ impl Running {
             generation,
             ledger,
             ear,
-            link: None,
+            connection: Connection::None,
             wire,
             wire_open: true,
             probing,
@@ -151,7 +149,7 @@ impl Running {
         let hello = self.tender.server.hello.clone();
         let news = self.news.0.clone();
         let Some(current) = &mut self.current else { return };
-        let Some(link) = current.link.clone() else { return };
+        let Some(link) = current.connection.live().cloned() else { return };
         // The machine has a timer of its own for it. An answer that comes later than this is heard, but not waited for:
         // a busy server is probed again and again.
         let limit = 2 * self.machine.policy().probe.timeout;
@@ -165,7 +163,7 @@ impl Running {
     fn drain(&mut self, generation: Generation) {
         let news = self.news.0.clone();
         let Some(current) = &mut self.current else { return };
-        match current.link.clone() {
+        match current.connection.link().cloned() {
             Some(link) => drop(current.tasks.spawn(async move {
                 link.reach.drain().await;
                 let _ = news.send(News::Drained(generation)).await;
@@ -179,7 +177,7 @@ impl Running {
         match settle {
             Settle::Own => {}
             Settle::Certain => current.ledger.settle_queued(),
-            Settle::Residue => match &current.link {
+            Settle::Residue => match current.connection.link() {
                 Some(link) => current.ledger.settle_all(|call| link.reach.loss_of(call), None),
                 None => current.ledger.settle_all(|_| LossReport::Nothing, None),
             },
@@ -192,7 +190,7 @@ impl Running {
             // A tender that panicked while it dialled: there is nothing to end.
             return self.at_once.push_back((generation, Event::Gone(None)));
         };
-        match &current.link {
+        match current.connection.link() {
             Some(link) => order(&link.reach),
             // It never had a process, or the dial had just made one: dropping the dial drops that too, and when the last
             // who could speak of it is gone, so is the tree.

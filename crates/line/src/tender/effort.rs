@@ -45,7 +45,7 @@ impl Running {
         }
         let look = self.machine.policy().probe.timeout;
         let Some(current) = &mut self.current else { return };
-        let work = current.link.as_ref().and_then(|link| link.reach.work());
+        let work = current.connection.link().and_then(|link| link.reach.work());
         let given_up = current.ledger.signs.since_abandoned_call();
         let works = work.is_some_and(|work| current.effort.look(now, work, given_up, look));
         current.ledger.set_works(works);

@@ -25,7 +25,7 @@ pub(super) async fn is_told(link: Option<&Link>, dialing: bool) {
         };
         tokio::time::timeout(bound, ends).await.is_ok()
     };
-    let dialing = || dialing && link.is_none_or(|link| link.greeting.get().is_none());
+    let dialing = || dialing && link.is_none_or(|link| !link.ear.is_open());
     if exited(EXIT_FOLLOWS).await || (dialing() && exited(REASON_FOLLOWS).await) {
         tokio::time::sleep(if dialing() { REASON_FOLLOWS } else { STATUS_FOLLOWS }).await;
     }

@@ -111,7 +111,7 @@ impl Running {
         let (hello, news) = (self.tender.server.hello.clone(), self.news.0.clone());
         let limit = 2 * self.machine.policy().probe.timeout;
         let (Some(current), Some(keys)) = (&mut self.current, &mut self.keys) else { return };
-        let Some(link) = current.link.clone() else { return };
+        let Some(link) = current.connection.live().cloned() else { return };
         keys.doubt = Some(without.clone());
         current.tasks.spawn(async move {
             let probed = tokio::time::timeout(limit, link.probe(&hello)).await.unwrap_or(Probed::Silent);

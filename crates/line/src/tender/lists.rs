@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::{LineEvent, News, Running};
 use crate::basics::kind::Kind;
 use crate::catalogue::{Catalogue, Change, Reading};
-use crate::generation::listen;
+use crate::generation::{Live, listen};
 
 /// How often a generation's lists are read as soon as it says that they changed; if it says so more often than once in so
 /// long, that is how often they are read.
@@ -36,26 +36,25 @@ pub(super) enum Lists {
 
 impl Running {
     /// Callers asked the last generation to keep doing something: this one is asked too.
-    pub(super) fn restore(&mut self, generation: Generation) {
+    pub(super) fn restore(&mut self, generation: Generation, link: &Arc<Live>) {
         let (wishes, hello) = (Arc::clone(&self.tender.wishes), self.tender.server.hello.clone());
         let seed = self.seed ^ generation.number();
         let Some(current) = self.current(generation) else { return };
-        let Some(link) = current.link.clone() else { return };
         let era = link.era();
         match era {
             Era::Legacy => {
-                let link = link.clone();
+                let link = Arc::clone(link);
                 drop(current.tasks.spawn(async move { wishes.repeat(&link).await }));
             }
-            Era::Modern => drop(current.tasks.spawn(listen(link.clone(), wishes, hello.meta(), seed))),
+            Era::Modern => drop(current.tasks.spawn(listen(Arc::clone(link), wishes, hello.meta(), seed))),
         }
         self.remembered = Some(era);
-        self.tender.greetings.send_replace(link.greeting.get().cloned().map(Arc::new));
+        self.tender.greetings.send_replace(Some(Arc::clone(&link.greeting)));
     }
 
     pub(super) fn wish(&mut self, method: &str, params: &str) {
         if let Some(current) = &mut self.current
-            && let Some(link) = current.link.clone().filter(|link| link.era() == Era::Legacy)
+            && let Some(link) = current.connection.live().filter(|link| link.era() == Era::Legacy)
             && let Some(asking) = link.ask(method, Some(params))
         {
             current.tasks.spawn(async move { drop(tokio::time::timeout(WISH, asking).await) });
@@ -68,7 +67,7 @@ impl Running {
         let news = self.news.0.clone();
         let keys = self.keys.as_ref().map(|keys| Arc::clone(&keys.ring));
         let Some(current) = self.current(generation) else { return };
-        let Some(link) = current.link.clone() else { return };
+        let Some(link) = current.connection.live().cloned() else { return };
         if current.lists != Lists::Quiet {
             current.lists = Lists::Stale;
             return;

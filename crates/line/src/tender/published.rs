@@ -7,16 +7,14 @@ use linetender_wire::stdio::LeftBehind;
 
 use crate::basics::kind::Kind;
 use crate::catalogue::Change;
-use crate::generation::Link;
+use crate::generation::Connection;
 use crate::status::Status;
 
 /// What the tender publishes: the gate and what belongs to it.
 #[derive(Clone)]
 pub(crate) struct Published {
     pub(crate) gate: Gate,
-    pub(crate) link: Option<Arc<Link>>,
-    /// The generation that is being started. It takes no messages yet, but what it writes to stderr can be quoted.
-    pub(crate) starting: Option<Arc<Link>>,
+    pub(crate) connection: Connection,
     pub(crate) status: Status,
 }
 

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 
 use super::Published;
 use super::{Current, Inbox, Running};
+use crate::generation::Connection;
 use crate::status::{Status, Waits, Why};
 
 /// The first rest before a new machine, and how often it doubles.
@@ -146,8 +147,7 @@ impl Running {
         };
         self.tender.publish.send_replace(Published {
             gate,
-            link: None,
-            starting: None,
+            connection: Connection::None,
             status: status.clone(),
         });
         self.tender.states.send_replace(status);
@@ -185,7 +185,7 @@ async fn take_down(mut current: Current) {
         current.ledger.settle_all(|_| LossReport::Nothing, Some(&Arc::new(TENDER)));
     });
     current.tasks.abort_all();
-    if let Some(link) = current.link.take() {
+    if let Some(link) = current.connection.link() {
         link.reach.kill();
     }
     while !matches!(current.wire.recv().await, None | Some(seam::Event::Gone)) {}

@@ -9,6 +9,8 @@ mod bytes;
 mod context;
 mod corners;
 mod crowd;
+#[cfg(unix)]
+mod early;
 mod failures;
 mod lists;
 #[path = "../it/look.rs"]
