@@ -8,7 +8,7 @@ mod places;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linetender::{Catalogue, Kind, Line};
+use linetender::{Catalogue, Freshness, Kind, Line};
 use linetender_wire::http::headers::ParamHeaders;
 
 use crate::config::{Entry, Scope, Settings};
@@ -46,6 +46,8 @@ pub(crate) struct View {
     pub(crate) offer: Offer,
     /// Whether a server here keeps outcomes of calls.
     pub(crate) has_durable: bool,
+    /// Whether everybody sees the same here.
+    is_same_for_all: bool,
 }
 
 /// A server at this address.
@@ -249,7 +251,9 @@ impl Sight {
         });
         let plain = granted().map(|(berth, grant)| Route { naming: Arc::new(Naming::Plain), berth, grant });
         let was: Vec<_> = before.iter().map(|before| &*before.all).collect();
-        let all = View::of(prefixed.collect(), keep_listed, &was).found_by_name();
+        let open = berths.iter().all(|berth| berth.entry.access.is_open());
+        let all = View { is_same_for_all: open, ..View::of(prefixed.collect(), keep_listed, &was) };
+        let all = all.found_by_name();
         let each = plain
             .map(|route| {
                 let was: Vec<_> = before.iter().filter_map(|before| before.view_of(&route.berth)).collect();
@@ -336,13 +340,26 @@ impl View {
         let has_durable = routes.iter().any(|route| route.berth.entry.durable.is_some());
         let parts = offer.holding(parts);
         let mirrors = parts.iter().any(|part| !part.mirrored.is_empty());
-        Self { routes, parts, places: None, mirrors, offer, has_durable }
+        let is_same_for_all = routes.iter().all(|route| route.berth.entry.access.is_open());
+        Self { routes, parts, places: None, mirrors, offer, has_durable, is_same_for_all }
     }
 
     /// Where there are many servers, those who call look for theirs: that must not take longer the more there are.
     fn found_by_name(mut self) -> Self {
         self.places = Some(Places::of(&self.routes));
         self
+    }
+
+    /// How long a list is good for whoever looks at it now: as long as that of each server that says so. Those whose time is over are
+    /// read again.
+    pub(crate) fn freshness(&self, kind: Kind) -> Freshness {
+        let mut all = Freshness { ttl: None, is_private: !self.is_same_for_all };
+        for route in &self.routes {
+            let good = route.berth.line.shown(kind);
+            all.ttl = all.ttl.into_iter().chain(good.ttl).min();
+            all.is_private |= good.is_private;
+        }
+        all
     }
 
     fn place(&self, number: u64) -> Option<usize> {

@@ -24,6 +24,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use linetender::session::LIST_TTL;
 use linetender::{Era, Kind};
 use linetender_wire::frame::{self, Frame, Members, Message, Passed, sole, string};
 
@@ -51,8 +52,14 @@ const OPEN: usize = frame::BATCH;
 /// No name of a log level is longer.
 const LEVEL: usize = 32;
 
-/// What a list has in the modern era.
-const MODERN_LIST: &str = r#""resultType":"complete","ttlMs":0,"cacheScope":"private","#;
+/// What a list has in the modern era, for this one who looks at it.
+// MCP 2026-07-28, "Caching".
+fn modern_list(kind: Kind, view: &View) -> String {
+    let good = view.freshness(kind);
+    let scope = if good.is_private { "private" } else { "public" };
+    let ttl = good.ttl.unwrap_or(LIST_TTL);
+    format!(r#""resultType":"complete","ttlMs":{ttl},"cacheScope":"{scope}","#)
+}
 
 /// What an agent has said so far, and what it waits for.
 #[derive(Debug, Default)]
@@ -178,7 +185,9 @@ impl State {
 
     /// A list, as this agent's era wants it. It is all on one page.
     fn listed(&self, id: &str, kind: Kind, view: &View) -> Frame {
-        let modern = if self.is_modern() { MODERN_LIST } else { "" };
+        // Who looks at lists has those read again whose time is over, whatever its era.
+        let modern = modern_list(kind, view);
+        let modern = if self.is_modern() { &*modern } else { "" };
         frame::response(id, &["{", modern, "\"", kind.member(), "\":", &view.offer.list(kind), "}"])
     }
 

@@ -8,6 +8,7 @@ mod hidden;
 mod item;
 mod offered;
 mod read;
+mod shelf;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use hidden::Hidden;
 use item::Item;
 pub use offered::{Prompt, Resource, ResourceTemplate, Tool};
 pub(crate) use read::Reading;
+pub use shelf::Freshness;
+use shelf::Shelf;
 
 /// What a server offers, as it was spelt.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +44,8 @@ pub struct Catalogue {
     hidden: Hidden,
     /// Whether it was known before this line.
     remembered: bool,
+    /// How long its lists are good.
+    shelf: Shelf,
 }
 
 /// How one list differs from what it was.
@@ -117,6 +122,23 @@ impl Catalogue {
         let items = self.lists.get(&kind)?;
         let entries: Vec<&str> = items.iter().map(|item| &*item.text).collect();
         Some(format!(r#"{{"{}":[{}]}}"#, kind.member(), entries.join(",")))
+    }
+
+    /// How long a list is good for whoever is shown it.
+    pub(crate) fn freshness(&self, kind: Kind) -> Freshness {
+        self.shelf.freshness(kind)
+    }
+
+    /// Whether the time of a list is over of which the server does not tell when it changes.
+    pub(crate) fn is_due(&self) -> bool {
+        self.shelf.is_due()
+    }
+
+    /// Somebody looks at its lists: has them read again if their time is over. `ask` returns false if it could not be heard.
+    pub(crate) fn seen(&self, ask: impl FnOnce() -> bool) {
+        if self.shelf.is_to_be_asked() && !ask() {
+            self.shelf.was_not_asked();
+        }
     }
 
     /// Whether the server calls this tool read-only or idempotent.

@@ -67,6 +67,8 @@ pub use basics::trace::TraceContext;
 #[doc(hidden)] // for linetender's gateway
 pub use call::AgentContext;
 pub use call::{Answer, Options, Progress, ProgressStream};
+#[doc(hidden)] // for linetender's gateway
+pub use catalogue::Freshness;
 pub use catalogue::{Catalogue, Change, Prompt, Resource, ResourceTemplate, Tool};
 pub use keys::{Asked, Key, Keys, NoKey, Refused};
 #[doc(hidden)] // for linetender's commands

@@ -44,6 +44,8 @@ use crate::server::{Server, limits};
 use backlog::Backlog;
 #[doc(hidden)] // for linetender's gateway
 pub use batch::Batches;
+#[doc(hidden)] // for linetender's gateway
+pub use bridge::LIST_TTL;
 use ends::{Handed, Reader, Says};
 use hear::Heard;
 pub use linetender_wire::frame::{Bad, Frame, Passed};

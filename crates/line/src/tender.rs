@@ -239,6 +239,7 @@ impl Running {
             }
             Wake::Inbox(Some(Inbox::Overdue(generation))) => self.event(generation, Event::Overdue),
             Wake::Inbox(Some(Inbox::Relist(generation))) => self.read_lists(generation),
+            Wake::Inbox(Some(Inbox::Expired)) => self.lists_expired(),
             Wake::Inbox(Some(Inbox::Wish(method, params))) => self.wish(method, &params),
             Wake::Inbox(None) => {
                 self.abandoned = true;

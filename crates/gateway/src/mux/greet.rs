@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use linetender::Era;
+use linetender::session::LIST_TTL;
 use linetender_wire::handshake::{LEGACIES, LEGACY, MODERN};
 use linetender_wire::visible;
 use serde_json::{Value, json};
@@ -95,7 +96,7 @@ pub(super) fn discovered(view: &View) -> String {
         "resultType": "complete",
         "supportedVersions": [MODERN],
         "capabilities": capabilities(view, Era::Modern),
-        "ttlMs": 0,
+        "ttlMs": LIST_TTL,
         "cacheScope": "private",
         "_meta": { "io.modelcontextprotocol/serverInfo": info() },
     });

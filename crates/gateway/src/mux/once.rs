@@ -13,7 +13,7 @@ use linetender_wire::frame::{Frame, Message, Passed};
 use super::acts::Act;
 use super::durable::{self, Asker};
 use super::results::{self, Told};
-use super::{MODERN_LIST, State};
+use super::{State, modern_list};
 use crate::ends::Ended;
 use crate::gateway::Gateway;
 use crate::kept::{KeptResults, Of};
@@ -100,7 +100,8 @@ fn large_list(view: &View, frame: &Frame) -> Option<Text> {
     if list.len() < LARGE {
         return None;
     }
-    let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{{MODERN_LIST}"{}":"#, kind.member());
+    let modern = modern_list(kind, view);
+    let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{{modern}"{}":"#, kind.member());
     Some(Text::Parts([head.into(), list.into_bytes(), Bytes::from_static(b"}}")]))
 }
 

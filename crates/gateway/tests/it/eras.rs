@@ -130,3 +130,57 @@ async fn an_unknown_method_is_404_for_a_modern_agent_whoever_says_so() {
         assert_eq!(answer.json().await["error"]["code"], -32601, "{path}");
     }
 }
+
+/// Speaks the modern era, and tells of no change. Its tools are the words of a file; each reading of them is a line of another.
+#[cfg(unix)]
+const STALE: &str = r#"
+import json, os, sys
+folder = sys.argv[1]
+def say(id, **result):
+    good = {"resultType": "complete", "ttlMs": 200, "cacheScope": "public"}
+    os.write(1, (json.dumps({"jsonrpc": "2.0", "id": id, "result": {**good, **result}}) + "\n").encode())
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, id = asked.get("method"), asked.get("id")
+    if method == "server/discover":
+        say(id, supportedVersions=["2026-07-28"], capabilities={"tools": {}}, _meta={"io.modelcontextprotocol/serverInfo": {"name": "s", "version": "1"}})
+    elif method == "tools/list":
+        open(folder + "/readings", "a").write("read\n")
+        names = open(folder + "/tools").read().split()
+        say(id, tools=[{"name": name, "inputSchema": {"type": "object"}} for name in names])
+    elif id is not None: say(id)
+"#;
+
+/// H36: nothing but the time that it gives says when its lists are to be read again.
+#[cfg(unix)]
+#[tokio::test]
+async fn h36_the_lists_of_a_server_that_tells_of_no_change_are_read_again_when_their_time_is_over() {
+    let folder = std::env::temp_dir().join(format!("linetender-stale-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str| folder.join(name);
+    std::fs::write(file("tools"), "one").unwrap();
+    let args = serde_json::to_string(&["-c", STALE, folder.to_str().unwrap()]).unwrap();
+    let house = House::up(&format!("[servers.s]\ncommand = \"python3\"\nargs = {args}\n")).await;
+    let list = async || house.modern("/mcp", "tools/list", json!({})).await.json().await;
+    let listed = async |wanted: &[&str]| loop {
+        let list = list().await;
+        if names(&list, "tools") == wanted {
+            return list;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
+    let seen = crate::kit::in_time(listed(&["s__one"])).await;
+    assert_eq!((&seen["result"]["ttlMs"], &seen["result"]["cacheScope"]), (&json!(200), &json!("public")));
+    std::fs::write(file("tools"), "one two").unwrap();
+    crate::kit::in_time(listed(&["s__one", "s__two"])).await;
+    // And not more often than it may: three at once, then one a second.
+    let readings = || std::fs::read_to_string(file("readings")).unwrap().lines().count();
+    let (before, start) = (readings(), std::time::Instant::now());
+    for _ in 0..200 {
+        list().await;
+    }
+    let more = readings() - before;
+    let most = 4 + usize::try_from(start.elapsed().as_secs()).unwrap();
+    assert!(more <= most, "{more} readings for 200 requests");
+    let _ = std::fs::remove_dir_all(folder);
+}

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::hidden::Hidden;
 use super::item::Item;
+use super::shelf::{Good, Shelf};
 use super::{Catalogue, Change, Kind};
 use crate::book::Reply;
 use crate::generation::Live;
@@ -50,6 +51,7 @@ struct List {
     read_only: Vec<String>,
     bytes: usize,
     cut: bool,
+    good: Option<Good>,
 }
 
 impl Reading {
@@ -78,6 +80,8 @@ impl Reading {
         let strict = headers && meta.is_some();
         let offered: Vec<Kind> =
             Kind::ALL.into_iter().filter(|kind| capabilities.get(kind.capability()).is_some()).collect();
+        let told = |kind: &&Kind| capabilities[kind.capability()]["listChanged"] == true;
+        let told: Arc<BTreeSet<Kind>> = Arc::new(offered.iter().filter(told).copied().collect());
         let (mut unread, mut kept) = (BTreeSet::new(), BTreeSet::new());
         for (place, kind) in offered.iter().copied().enumerate() {
             let mut reading =
@@ -92,7 +96,8 @@ impl Reading {
                     let without = (&unread | &new, &kept | &old);
                     let (part, of) = (read.clone(), Arc::clone(&before));
                     let long = is_long(&part);
-                    let part = move || compared(generation, part, without, &of, (headers, strict));
+                    let told = Arc::clone(&told);
+                    let part = move || compared(generation, part, without, (&of, &told), (headers, strict));
                     if let Some(part) = worked(long, part).await {
                         part.warn(server, &before);
                         before = Arc::new(part.catalogue.clone());
@@ -127,7 +132,7 @@ impl Reading {
         }
         let long = is_long(&read);
         let of = Arc::clone(&before);
-        let whole = move || compared(generation, read, (unread, kept), &of, (headers, strict));
+        let whole = move || compared(generation, read, (unread, kept), (&of, &told), (headers, strict));
         let whole = worked(long, whole).await?;
         whole.warn(server, &before);
         Some(whole)
@@ -165,7 +170,7 @@ fn compared(
     generation: u64,
     mut read: BTreeMap<Kind, List>,
     (unread, kept): (BTreeSet<Kind>, BTreeSet<Kind>),
-    before: &Catalogue,
+    (before, told): (&Catalogue, &BTreeSet<Kind>),
     (headers, strict): (bool, bool),
 ) -> Reading {
     let (mut mirrored, mut hidden) = (HashMap::new(), Hidden::default());
@@ -178,6 +183,9 @@ fn compared(
         .get_mut(&Kind::Tools)
         .map(|tools| (tools.safe.drain(..).collect(), tools.read_only.drain(..).collect()))
         .unwrap_or_default();
+    let good_now = read.iter().filter_map(|(kind, list)| Some((*kind, list.good?)));
+    let good_before = kept.iter().filter_map(|kind| Some((*kind, before.shelf.good(*kind)?)));
+    let shelf = Shelf::new(good_now.chain(good_before).collect(), told);
     let mut lists: BTreeMap<Kind, Arc<Vec<Item>>> = BTreeMap::new();
     for (kind, list) in read {
         let same = before.lists.get(&kind).filter(|old| ***old == list.items);
@@ -196,6 +204,7 @@ fn compared(
         cut,
         hidden,
         remembered: false,
+        shelf,
     };
     let changes = if before.is_known() { catalogue.changes_since(before) } else { Vec::new() };
     Reading { catalogue, changes, mirrored }
@@ -263,6 +272,13 @@ impl List {
             return None;
         };
         let page: BTreeMap<String, &RawValue> = serde_json::from_str(result).ok()?;
+        let ttl = page.get("ttlMs").and_then(|ttl| serde_json::from_str(ttl.get()).ok());
+        let scope = page.get("cacheScope").and_then(|scope| serde_json::from_str::<String>(scope.get()).ok());
+        let good = Good::of(ttl, scope.as_deref());
+        self.good = match (self.good, good) {
+            (Some(before), Some(good)) => Some(before.and(good)),
+            (before, good) => before.or(good),
+        };
         let entries: Vec<&RawValue> = serde_json::from_str(page.get(kind.member())?.get()).ok()?;
         for entry in entries {
             let bytes = self.bytes + entry.get().len();

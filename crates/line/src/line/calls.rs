@@ -11,8 +11,9 @@ use crate::basics::error::{CallError, CallErrorKind};
 use crate::basics::kind::Kind;
 use crate::basics::params::tool_name;
 use crate::call::{Answer, Call, Options, Reply};
-use crate::catalogue::{Catalogue, Prompt, Resource, ResourceTemplate, Tool};
+use crate::catalogue::{Catalogue, Freshness, Prompt, Resource, ResourceTemplate, Tool};
 use crate::server;
+use crate::tender::Inbox;
 
 /// What is said to somebody who passes JSON as a string.
 const NO_OBJECT: &str = "arguments must be a JSON object (JSON that is text already goes into `Raw`)";
@@ -206,6 +207,19 @@ impl Line {
             }
         }
         let read = catalogue.borrow().clone();
+        self.seen(&read);
         Ok(read)
+    }
+
+    /// Somebody is shown a list: how long it is good. If its time is over, it is read again.
+    #[doc(hidden)] // for linetender's gateway
+    pub fn shown(&self, kind: Kind) -> Freshness {
+        let catalogue = self.shared.catalogue.borrow().clone();
+        self.seen(&catalogue);
+        catalogue.freshness(kind)
+    }
+
+    fn seen(&self, catalogue: &Catalogue) {
+        catalogue.seen(|| self.shared.inbox.try_send(Inbox::Expired).is_ok());
     }
 }

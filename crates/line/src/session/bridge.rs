@@ -7,11 +7,16 @@ use linetender_wire::handshake::{
 use serde_json::{Value, json};
 
 use super::text::{LARGE, Text};
+use crate::basics::kind::Kind;
 use crate::basics::params::put_first;
 use crate::call::Reply;
 
 /// What a modern result says of how long it is good; here: not at all, and for nobody else.
 const CACHE: &str = r#""ttlMs":0,"cacheScope":"private""#;
+
+/// How long a list, or what a server says of itself, is good, in milliseconds, where the server does not say so. Agents that want to
+/// know earlier listen.
+pub const LIST_TTL: u64 = 10_000;
 
 const META: &str = "io.modelcontextprotocol/";
 
@@ -46,12 +51,14 @@ fn completed(method: &str, result: &str) -> String {
     if has.get("resultType").is_none() {
         members.push(r#""resultType":"complete""#);
     }
-    let cached = matches!(
-        method,
-        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" | "resources/read"
-    );
-    if cached && has.get("ttlMs").is_none() {
-        members.push(CACHE);
+    let list;
+    if has.get("ttlMs").is_none() {
+        if Kind::asked_by(method).is_some() {
+            list = format!(r#""ttlMs":{LIST_TTL},"cacheScope":"private""#);
+            members.push(&list);
+        } else if method == "resources/read" {
+            members.push(CACHE);
+        }
     }
     if members.is_empty() { result.to_owned() } else { put_first(result, &members.join(",")) }
 }
@@ -155,7 +162,7 @@ pub(super) fn discovered(initialized: &str, name: &str) -> String {
         "resultType": "complete",
         "supportedVersions": [MODERN],
         "capabilities": capabilities,
-        "ttlMs": 0,
+        "ttlMs": LIST_TTL,
         "cacheScope": "private",
         "_meta": { (format!("{META}serverInfo")): info(&initialized["serverInfo"], name) },
     });
@@ -186,7 +193,8 @@ fn info(said: &Value, name: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::{
-        completed, discovered, initialized, legacy_hello, modern_hello, needs_input, same_era, with_log_level,
+        LIST_TTL, completed, discovered, initialized, legacy_hello, modern_hello, needs_input, same_era,
+        with_log_level,
     };
     use serde_json::{Value, json};
 
@@ -199,7 +207,7 @@ mod tests {
         let list = r#"{"tools":[{"name":"a","x":1.50}],"nextCursor":"c"}"#;
         let made = completed("tools/list", list);
         assert!(made.ends_with(&list[1..]), "{made}");
-        assert_eq!(read(&made)["ttlMs"], 0);
+        assert_eq!(read(&made)["ttlMs"], LIST_TTL);
         assert_eq!(read(&made)["resultType"], "complete");
         assert_eq!(
             read(&completed("tools/call", r#"{"content":[]}"#)),
@@ -230,7 +238,7 @@ mod tests {
         let told = read(&discovered(legacy, "n"));
         assert_eq!(told["supportedVersions"], json!(["2026-07-28"]));
         assert_eq!(told["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "s");
-        assert_eq!((&told["ttlMs"], &told["cacheScope"]), (&json!(0), &json!("private")));
+        assert_eq!((&told["ttlMs"], &told["cacheScope"]), (&json!(LIST_TTL), &json!("private")));
         assert_eq!(
             read(&same_era(legacy, Some(r#"{"protocolVersion":"2025-03-26"}"#)))["protocolVersion"],
             "2025-03-26"

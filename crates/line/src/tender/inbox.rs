@@ -10,6 +10,8 @@ pub(crate) enum Inbox {
     Overdue(Generation),
     /// The lists of this generation are not what the server goes by any more.
     Relist(Generation),
+    /// Somebody looks at lists whose time is over.
+    Expired,
     /// The machine slept. Told once every call meets the probe.
     Slept(oneshot::Sender<()>),
     /// Somebody shares the line and wants something of a legacy server.

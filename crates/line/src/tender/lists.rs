@@ -93,6 +93,15 @@ impl Running {
         });
     }
 
+    /// Somebody looks at lists whose time is over. Those that are being read are new soon.
+    pub(super) fn lists_expired(&mut self) {
+        let is_due = self.tender.catalogue.borrow().is_due();
+        let quiet = self.current.as_ref().filter(|current| is_due && current.lists == Lists::Quiet);
+        if let Some(generation) = quiet.map(|current| current.generation) {
+            self.read_lists(generation);
+        }
+    }
+
     /// The lists of a generation have been read, or could not be. Whoever read them has compared them too.
     pub(super) fn lists_read(&mut self, generation: Generation, read: Option<Box<Reading>>) {
         let Some(current) = self.current(generation) else { return };
