@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use linetender::session::LIST_TTL;
+use linetender::session::{self, LIST_TTL, may_be_passed};
 use linetender::{Era, Kind};
 use linetender_wire::frame::{self, Frame, Members, Message, Passed, sole, string};
 
@@ -38,7 +38,7 @@ pub(crate) use screen::{Screened, filter_changes, filtered, is_hidden, screened}
 
 use crate::ends::Ended;
 use crate::failed::{Failed, Full};
-use crate::listing::View;
+use crate::listing::{Route, View};
 use crate::names::Naming;
 use crate::tasks::OwnTasks;
 use acts::Act;
@@ -133,9 +133,17 @@ impl State {
             // What an agent has to say of itself concerns the servers that know it.
             Message::Notification { method: "notifications/initialized", .. } => Vec::new(),
             Message::Notification { method, .. } => {
-                let own =
-                    view.routes.iter().filter(|route| route.is_own() && acts::may_be_told(route, method));
-                own.map(|route| Act::IfOpen(route.berth.number, frame.clone().into())).collect()
+                // What linetender does not know may be for any server that the agent uses.
+                let to = |route: &&Route| {
+                    (route.is_own() || may_be_passed(method)) && acts::may_be_told(route, method)
+                };
+                let told = view.routes.iter().filter(to);
+                let tell = |route: &Route| (route.berth.number, frame.clone().into());
+                if view.is_of_one() && may_be_passed(method) {
+                    told.map(tell).map(|(to, text)| Act::Say(to, text)).collect()
+                } else {
+                    told.map(tell).map(|(to, text)| Act::IfOpen(to, text)).collect()
+                }
             }
             Message::Response { .. } => {
                 let named = tasks::reply(frame, &self.tasks);
@@ -220,6 +228,10 @@ impl State {
     fn set_level(&mut self, id: &str, params: Option<&str>, view: &View) -> Vec<Act> {
         // The word alone: an agent decides what else is there, and it is kept for as long as its session.
         let level = params.and_then(|params| Members::of(params)?.string("level"));
+        if !level.as_deref().is_some_and(session::is_level) {
+            let error = r#"{"code":-32602,"message":"linetender: no such log level"}"#;
+            return vec![Act::End(frame::error_reply(id, error).into(), Ended::Refused(-32602))];
+        }
         self.level = level
             .filter(|level| level.len() <= LEVEL)
             .map(|level| format!(r#"{{"level":{}}}"#, frame::respell(&level)));

@@ -28,6 +28,11 @@ use users::Users;
 /// The levels of log messages, from the most to the least verbose.
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
+/// Whether there is such a level.
+pub fn is_level(level: &str) -> bool {
+    LEVELS.contains(&level)
+}
+
 /// What servers ask agents.
 const QUESTIONS: [&str; 3] = ["roots/list", "sampling/createMessage", "elicitation/create"];
 
@@ -153,6 +158,15 @@ impl Audience {
             return true;
         }
         listeners.by_principal.get(&listener.principal).is_none_or(|wanted| *wanted < most - most / 8)
+    }
+
+    pub(crate) fn is_subscribed(&self, number: u64, uri: &str) -> bool {
+        self.listeners().many.get(&number).is_some_and(|listener| listener.resources.contains(uri))
+    }
+
+    /// Whether any agent wants to hear of a resource.
+    pub(crate) fn is_wanted(&self, uri: &str) -> bool {
+        self.listeners().wanted.contains_key(uri)
     }
 
     /// It does not any more; whether it was the last.
@@ -310,7 +324,7 @@ enum About {
     Message(Option<usize>),
     /// The state of a task.
     Task(String),
-    /// Nobody knows whose it is.
+    /// Nobody knows whose it is: everybody's.
     Unknown,
 }
 
@@ -343,8 +357,10 @@ impl Listener {
     fn wants(&self, about: &About) -> bool {
         match about {
             About::Resource(uris) => uris.iter().any(|uri| self.resources.contains(uri)),
-            About::Message(place) => self.level.is_some_and(|least| place.is_none_or(|place| place >= least)),
-            About::Task(_) | About::Unknown => false,
+            // A server sends what it likes to whoever set no level.
+            About::Message(place) => self.level.is_none_or(|least| place.is_none_or(|place| place >= least)),
+            About::Task(_) => false,
+            About::Unknown => true,
         }
     }
 }
@@ -461,8 +477,11 @@ mod tests {
         ] {
             assert_eq!(tell(&audience, method, params), 0);
         }
-        assert!(a.try_recv().is_none(), "it asked for none of these");
-        assert!((0..3).all(|_| b.try_recv().is_some()) && b.try_recv().is_none());
+        assert!(
+            a.try_recv().is_some() && a.try_recv().is_none(),
+            "but for the last, it asked for none of these"
+        );
+        assert!((0..4).all(|_| b.try_recv().is_some()) && b.try_recv().is_none());
         assert_eq!(audience.leave(b_number), ["y"], "x is still wanted");
         assert!(audience.unsubscribe(a_number, "x"), "the last");
     }

@@ -6,6 +6,7 @@ mod info;
 mod memory;
 mod raw;
 mod rig;
+mod wanted;
 mod weak;
 
 use std::fmt;
@@ -22,7 +23,7 @@ use linetender_wire::handshake::{Era, Greeting, Hello};
 use linetender_wire::stdio::far_side;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-use crate::audience::{Agent, Audience, TASKS_EXTENSION};
+use crate::audience::{Agent, Audience};
 use crate::basics::clock::Clock;
 use crate::basics::error::{CallError, CallErrorKind, Phase};
 use crate::basics::kind::Kind;
@@ -30,8 +31,7 @@ use crate::basics::said::{Declared, Said};
 use crate::call::turns::Turns;
 use crate::call::{AgentContext, Call, Options, Shared};
 use crate::catalogue::Catalogue;
-use crate::generation::Wishes;
-use crate::generation::{Connection, Link, Live};
+use crate::generation::{Connection, Link, Live, Wishes};
 use crate::keys::KeyRing;
 use crate::outcome::Witness;
 use crate::server::{Deadline, Server, Target, ToolErrors, Transport};
@@ -521,47 +521,6 @@ impl Line {
     /// Whether the server was told who this agent is, in these very words.
     pub(crate) fn speaks_for(&self, hello: Option<&str>) -> bool {
         matches!(&self.shared.server.hello, Hello::Agent(said) if hello == Some(&**said))
-    }
-
-    /// Somebody wants to hear of a resource, in this generation and every one that follows; whether there is room for it.
-    pub(crate) fn subscribe(&self, uri: &str) -> bool {
-        let Some(params) = self.shared.wishes.subscribe(uri) else { return false };
-        self.wish("resources/subscribe", params);
-        // Whoever listens uses the server: one that was stopped because nobody did is started.
-        self.wake();
-        true
-    }
-
-    /// Nobody wants to any more.
-    pub(crate) fn unsubscribe(&self, uri: &str) {
-        self.shared.wishes.want_not(uri);
-        self.wish("resources/unsubscribe", format!(r#"{{"uri":{}}}"#, linetender_wire::frame::respell(uri)));
-    }
-
-    /// One more stream wants to hear of a task, in this generation and every one that follows; whether that can be.
-    pub(crate) fn watch_task(&self, task: &str) -> bool {
-        let tells = |declared: &Declared| {
-            declared.era == Era::Modern && declared.extensions.contains_key(TASKS_EXTENSION)
-        };
-        self.declared().is_some_and(|declared| tells(&declared)) && self.shared.wishes.watch(task)
-    }
-
-    /// One stream less does.
-    pub(crate) fn unwatch_task(&self, task: &str) {
-        self.shared.wishes.unwatch(task);
-    }
-
-    /// Log messages are wanted from this level on.
-    pub(crate) fn wish_level(&self, params: &str) {
-        self.shared.wishes.set_level(params);
-        self.wish("logging/setLevel", params.to_owned());
-    }
-
-    /// Asks a legacy generation that is up; the next one is asked anyway.
-    fn wish(&self, method: &'static str, params: String) {
-        if self.era() == Some(Era::Legacy) {
-            let _ = self.shared.inbox.try_send(Inbox::Wish(method, params));
-        }
     }
 
     async fn ask(&self, command: Command) -> Option<CommandOutcome> {

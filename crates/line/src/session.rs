@@ -32,6 +32,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
+#[doc(hidden)] // for linetender's gateway
+pub use crate::audience::is_level;
 use crate::audience::{Agent as Hearer, FromServer, Hears};
 use crate::basics::kind::Kind;
 use crate::basics::order::CallOrder;
@@ -48,6 +50,8 @@ pub use batch::Batches;
 pub use bridge::LIST_TTL;
 use ends::{Handed, Reader, Says};
 use hear::Heard;
+#[doc(hidden)] // for linetender's gateway
+pub use hear::may_be_passed;
 pub use linetender_wire::frame::{Bad, Frame, Passed};
 pub use linetender_wire::queue::Receiver;
 use questions::Questions;

@@ -161,9 +161,10 @@ async fn a_new_way_to_a_server_begins_with_who_the_agent_is_and_what_it_wants() 
     state.agent_said(&request(&json!(2), "resources/subscribe", &uri), &view);
     let first: Vec<_> = state.opening(1, "b").into_iter().map(|text| read(&text.into())).collect();
     let methods: Vec<_> = first.iter().map(|one| one["method"].as_str().unwrap()).collect();
-    assert_eq!(methods, ["initialize", "logging/setLevel", "resources/subscribe"]);
+    let wanted = ["initialize", "notifications/initialized", "logging/setLevel", "resources/subscribe"];
+    assert_eq!(methods, wanted);
     assert_eq!(
-        (&first[0]["params"]["protocolVersion"], &first[2]["params"]["uri"]),
+        (&first[0]["params"]["protocolVersion"], &first[3]["params"]["uri"]),
         (&json!("2025-11-25"), &json!("x:1"))
     );
     let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, first[0]["id"]);

@@ -84,6 +84,12 @@ impl Wishes {
         self.want(uri.to_owned(), params.clone()).then_some(params)
     }
 
+    /// Whether one more resource would be remembered.
+    pub(crate) fn has_room_for(&self, uri: &str) -> bool {
+        let wanted = self.wanted();
+        wanted.resources.len() < RESOURCES || wanted.resources.contains_key(uri)
+    }
+
     /// Whether it is remembered.
     fn want(&self, uri: String, params: String) -> bool {
         let mut wanted = self.wanted();
@@ -142,11 +148,6 @@ impl Wishes {
     /// The tasks that are wanted.
     pub(crate) fn tasks(&self) -> Vec<String> {
         self.wanted().tasks.keys().cloned().collect()
-    }
-
-    /// A log level is wanted.
-    pub(crate) fn set_level(&self, params: &str) {
-        self.wanted().level = Some(params.to_owned());
     }
 
     /// The resources that are wanted.

@@ -11,6 +11,7 @@ use linetender_wire::{About, Item, Steady, queue, test_hooks};
 use super::questions::Asker;
 use super::request::Request;
 use super::rounds::Round;
+use super::subscriptions::Wished;
 use super::{Open, SPARE_TASKS, Session, Waits};
 use crate::audience::{FromServer, in_words_of, too_many_questions};
 use crate::audience::{TASK_CHANGED, UPDATED};
@@ -114,8 +115,9 @@ impl Session {
             Message::Notification { method: "notifications/initialized", .. } => self.listens().await,
             Message::Notification { method: "notifications/cancelled", params } => self.cancel(params),
             // On a shared line nobody's notification speaks for all.
-            Message::Notification { .. }
-                if self.open.as_ref().is_some_and(|open| open.listener.is_some()) => {}
+            Message::Notification { method, .. }
+                if self.open.as_ref().is_some_and(|open| open.listener.is_some())
+                    && !may_be_passed(method) => {}
             // MCP 2026-07-28 has neither; a modern server could only refuse it.
             Message::Notification {
                 method: "notifications/roots/list_changed" | "notifications/progress",
@@ -187,9 +189,10 @@ impl Session {
     fn request(&mut self, (id, method, params): (&str, &str, Option<&str>), frame: &Frame) -> Option<Bytes> {
         let line = self.line(method, params);
         let open = self.open.as_mut()?;
-        if let Some(answer) = open.answer_locally(id, method, params) {
-            return Some(answer);
-        }
+        let (other, undone) = match open.answer_locally(id, method, params) {
+            Wished::Answered(answer) => return Some(answer),
+            Wished::Asked { params, undone } => (params, undone),
+        };
         // One that did not ask for progress must not get any: some agents hang up on it.
         let progress = Params::asks_for_progress(params).then(|| progress_to(&self.to_agent));
         let arrival = self.order.arrive();
@@ -200,7 +203,8 @@ impl Session {
             era: open.era,
             id: id.into(),
             method: method.into(),
-            params: frame.params(),
+            params: other.map(Into::into).or_else(|| frame.params()),
+            undone,
             kept: frame.kept(),
             level: open.level.clone(),
             introduction: open.introduction.clone(),
@@ -328,6 +332,21 @@ impl Session {
             self.tell(frame::request(number, &method, params.as_deref())).await;
         }
     }
+}
+
+/// Whether an agent on a line that it shares may notify the server of this: not of what is known to be about it alone, nor of a request
+/// that was sent as a notification.
+#[doc(hidden)] // for linetender's gateway
+pub fn may_be_passed(method: &str) -> bool {
+    let known = [
+        "notifications/cancelled",
+        "notifications/initialized",
+        "notifications/message",
+        "notifications/progress",
+        "notifications/roots/list_changed",
+        "notifications/tasks/status",
+    ];
+    method.starts_with("notifications/") && !known.contains(&method)
 }
 
 /// The agent need not answer this question: whoever asked it is gone.

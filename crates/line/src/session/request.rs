@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 use super::hear::progress_to;
 use super::rounds::{self, Round};
+use super::subscriptions::Undone;
 use super::text::Text;
 use super::{WAITING_BYTES, bridge, replies, tasks};
 use crate::basics::error::{CallError, CallErrorKind};
@@ -36,6 +37,8 @@ pub(super) struct Request {
     pub(super) method: Box<str>,
     /// As they lie in the message that they came in.
     pub(super) params: Option<ByteString>,
+    /// What is taken back if the server refuses it.
+    pub(super) undone: Option<Undone>,
     /// What came with it, and lasts as long.
     pub(super) kept: Kept,
     /// From which level on the agent wants to see log messages.
@@ -134,6 +137,7 @@ fn request(line: &Line, frame: &Frame, of: Guest, era: Era) -> Option<(Request, 
         id: id.into(),
         method: method.into(),
         params: frame.params(),
+        undone: None,
         kept: frame.kept(),
         level: None,
         introduction: None,
@@ -220,6 +224,7 @@ impl Request {
             id,
             method,
             params,
+            undone,
             kept,
             level,
             introduction,
@@ -263,6 +268,10 @@ impl Request {
         let first_page = Kind::asked_by(&method).and_then(|_| params.clone());
         let task = tasks::named(&method, params.as_deref());
         let outcome = call.run(params).await;
+        let is_granted = outcome.as_ref().is_ok_and(|answer| answer.error().is_none());
+        if let Some(undone) = undone.filter(|_| !is_granted) {
+            undone.undo(&line);
+        }
         if &*method == "server/discover"
             && let Some(greeting) = line.greeting()
         {

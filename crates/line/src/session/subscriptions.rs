@@ -9,11 +9,12 @@ use linetender_wire::handshake::{CAPABILITIES_IN_META, Era, SUBSCRIPTION_IN_META
 use serde::{Deserialize, Serialize};
 
 use super::{Open, bridge, tasks};
-use crate::audience::{TASKS_EXTENSION, with_wholes};
+use crate::audience::{TASKS_EXTENSION, is_level, with_wholes};
 use crate::basics::code::Code;
 use crate::basics::kind::Kind;
 use crate::basics::params::{with_meta_member, without_modern_meta};
 use crate::generation::RESOURCES;
+use crate::line::Line;
 
 /// The most streams that an agent may have open.
 const LISTENS: usize = 64;
@@ -63,6 +64,36 @@ struct Resource {
 #[derive(Deserialize)]
 struct Level {
     level: String,
+}
+
+/// What becomes of a request about what an agent wants to hear of.
+pub(super) enum Wished {
+    Answered(Bytes),
+    /// The server is asked, with other params if there are any.
+    Asked {
+        params: Option<String>,
+        /// What is taken back if it refuses.
+        undone: Option<Undone>,
+    },
+}
+
+impl Wished {
+    const ASKED: Self = Self::Asked { params: None, undone: None };
+}
+
+/// A subscription that a server has not granted yet.
+pub(super) struct Undone {
+    listener: u64,
+    uri: String,
+}
+
+impl Undone {
+    /// The server refused it.
+    pub(super) fn undo(self, line: &Line) {
+        if line.audience().unsubscribe(self.listener, &self.uri) {
+            line.wants_not(&self.uri);
+        }
+    }
 }
 
 impl Subscriptions {
@@ -144,14 +175,13 @@ fn declares_tasks(params: Option<&str>) -> bool {
 
 impl Open {
     /// What can be answered without the server, because the server's era or the others on the line want it otherwise.
-    pub(super) fn answer_locally(&mut self, id: &str, method: &str, params: Option<&str>) -> Option<Bytes> {
+    pub(super) fn answer_locally(&mut self, id: &str, method: &str, params: Option<&str>) -> Wished {
         match (self.era, method) {
-            (Era::Modern, "subscriptions/listen") => Some(self.listen(id, params)),
+            (Era::Modern, "subscriptions/listen") => Wished::Answered(self.listen(id, params)),
             (Era::Legacy, "logging/setLevel") => self.set_level(id, params),
-            (Era::Legacy, "resources/subscribe" | "resources/unsubscribe") => {
-                self.subscribe(id, method == "resources/subscribe", params)
-            }
-            _ => None,
+            (Era::Legacy, "resources/subscribe") => self.subscribe(id, params),
+            (Era::Legacy, "resources/unsubscribe") => self.unsubscribe(id, params),
+            _ => Wished::ASKED,
         }
     }
 
@@ -230,39 +260,88 @@ impl Open {
         }
     }
 
-    /// A legacy agent that is alone with a legacy server asks it itself.
-    fn subscribe(&self, id: &str, wants: bool, params: Option<&str>) -> Option<Bytes> {
-        if self.listener.is_none() && self.line.era() != Some(Era::Modern) {
-            return None;
+    /// A legacy server says itself whether it can be asked this, and a modern one has said what it offers.
+    fn subscribe(&self, id: &str, params: Option<&str>) -> Wished {
+        let Some(Resource { uri }) = params.and_then(|params| serde_json::from_str(params).ok()) else {
+            return Wished::ASKED;
+        };
+        let room =
+            || Code::Overloaded.error(&format!("subscription limit of this server reached ({RESOURCES})"));
+        if self.line.era() == Some(Era::Modern) {
+            return Wished::Answered(match self.refused("resources", Some("subscribe")) {
+                Some(error) => frame::error_reply(id, &error),
+                None if self.want(&uri) => frame::reply(id, "{}"),
+                None => frame::error_reply(id, &room()),
+            });
         }
-        let Resource { uri } = serde_json::from_str(params?).ok()?;
-        if !wants {
-            self.want_not(&uri);
-        } else if !self.want(&uri) {
-            let message = format!("subscription limit of this server reached ({RESOURCES})");
-            return Some(frame::error_reply(id, &Code::Overloaded.error(&message)));
+        let Some(listener) = self.listener else { return Wished::ASKED };
+        let audience = self.line.audience();
+        if !audience.may_subscribe(listener, &uri, RESOURCES) || !self.line.has_room_for(&uri) {
+            return Wished::Answered(frame::error_reply(id, &room()));
         }
-        Some(frame::reply(id, "{}"))
+        // It hears of it from now on: the server may tell of it before it answers.
+        let is_new = !audience.is_subscribed(listener, &uri);
+        audience.subscribe(listener, &uri);
+        Wished::Asked { params: None, undone: is_new.then(|| Undone { listener, uri }) }
     }
 
-    fn set_level(&mut self, id: &str, params: Option<&str>) -> Option<Bytes> {
-        let Level { level } = serde_json::from_str(params?).ok()?;
-        match self.listener {
-            // What a modern server logs belongs to one request, and on a shared line nobody could say to whose.
-            Some(_) if self.line.era() == Some(Era::Modern) => Some(frame::reply(id, "{}")),
-            Some(listener) => {
-                let verbose = self.line.audience().level(listener, &level);
-                if let (Some(verbose), Some(Era::Legacy)) = (verbose, self.line.era()) {
-                    self.line.wish_level(&bridge::level(verbose));
-                }
-                Some(frame::reply(id, "{}"))
+    fn unsubscribe(&self, id: &str, params: Option<&str>) -> Wished {
+        let Some(Resource { uri }) = params.and_then(|params| serde_json::from_str(params).ok()) else {
+            return Wished::ASKED;
+        };
+        let Some(listener) = self.listener.filter(|_| self.line.era() != Some(Era::Modern)) else {
+            if self.line.era() != Some(Era::Modern) {
+                return Wished::ASKED;
             }
-            None if self.line.era() == Some(Era::Modern) => {
-                // Modern servers are told with each request.
-                self.level = Some(level);
-                Some(frame::reply(id, "{}"))
-            }
-            None => None,
+            self.want_not(&uri);
+            return Wished::Answered(frame::reply(id, "{}"));
+        };
+        // While others listen the server is not told; whoever never did hears what the server says of that.
+        let audience = self.line.audience();
+        if audience.is_subscribed(listener, &uri) && !audience.unsubscribe(listener, &uri) {
+            return Wished::Answered(frame::reply(id, "{}"));
         }
+        if audience.is_wanted(&uri) {
+            return Wished::Answered(frame::reply(id, "{}"));
+        }
+        self.line.wants_not(&uri);
+        Wished::ASKED
+    }
+
+    fn set_level(&mut self, id: &str, params: Option<&str>) -> Wished {
+        let level = params.and_then(|params| serde_json::from_str(params).ok()).map(|Level { level }| level);
+        if self.line.era() == Some(Era::Modern) {
+            let refused = self.refused("logging", None).or_else(|| {
+                let known = level.as_deref().is_some_and(is_level);
+                (!known).then(|| r#"{"code":-32602,"message":"linetender: no such log level"}"#.to_owned())
+            });
+            if let Some(error) = refused {
+                return Wished::Answered(frame::error_reply(id, &error));
+            }
+            // Modern servers are told with each request. On a shared line nobody could say whose a message is.
+            if self.listener.is_none() {
+                self.level = level;
+            }
+            return Wished::Answered(frame::reply(id, "{}"));
+        }
+        let wanted = self.listener.zip(level);
+        // The server is told the most verbose level that any of its agents wants, and says itself what it knows.
+        let verbose = wanted.and_then(|(listener, level)| {
+            let verbose = self.line.audience().level(listener, &level)?;
+            (verbose != level).then(|| bridge::level(verbose))
+        });
+        Wished::Asked { params: verbose, undone: None }
+    }
+
+    /// The error for what a modern server does not offer.
+    fn refused(&self, capability: &str, member: Option<&str>) -> Option<String> {
+        let greeting = self.line.greeting()?;
+        let all = Members::of(Members::of(&greeting.result)?.get("capabilities")?.get())?;
+        let has = all.get(capability).is_some_and(|offered| {
+            let on = |member| Members::of(offered.get())?.get(member).map(|on| on.get() == "true");
+            member.is_none_or(|member| on(member).unwrap_or_default())
+        });
+        let words = r#"{"code":-32601,"message":"linetender: the server does not offer this"}"#;
+        (!has).then(|| words.to_owned())
     }
 }

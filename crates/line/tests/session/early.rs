@@ -1,4 +1,5 @@
-//! What servers say before their handshake is over, and what they are asked meanwhile.
+//! What servers say before their handshake is over, and what they are asked meanwhile; and what agents that share one say and ask that
+//! is not about themselves.
 
 use std::path::PathBuf;
 
@@ -42,7 +43,8 @@ while True:
             ask()
             while "method" in heard(): pass
         version = message["params"]["protocolVersion"]
-        capabilities = {"tools": {"listChanged": True}, "logging": {}, "resources": {"subscribe": True}}
+        capabilities = {"tools": {"listChanged": True}}
+        if mode != "bare": capabilities |= {"logging": {}, "resources": {"subscribe": True}}
         say(id=id, result={"protocolVersion": version, "capabilities": capabilities, "serverInfo": {"name": "e", "version": "1"}})
         if mode == "with": ask()
     elif method == "notifications/initialized":
@@ -50,6 +52,11 @@ while True:
     elif method == "tools/list": say(id=id, result={"tools": [{"name": "t", "inputSchema": {"type": "object"}}]})
     elif method == "resources/list": say(id=id, result={"resources": []})
     elif method == "resources/templates/list": say(id=id, result={"resourceTemplates": []})
+    elif mode == "bare" and method in ("resources/subscribe", "logging/setLevel"): say(id=id, error={"code": -32601, "message": "own words"})
+    elif method == "logging/setLevel" and message["params"]["level"] == "loud": say(id=id, error={"code": -32602, "message": "own words"})
+    elif method == "notifications/custom":
+        say(method="notifications/back", params=message["params"])
+        say(method="notifications/message", params={"level": "debug", "data": "unasked"})
     elif method == "tools/call": say(id=id, result={"content": []})
     elif id is not None and method is not None: say(id=id, result={})
 "#;
@@ -188,4 +195,60 @@ async fn e07_an_agent_is_asked_nothing_before_it_says_that_it_is_initialized() {
     assert!(agent.heard.is_empty(), "{:?}", agent.heard);
     agent.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     agent.next("roots/list").await;
+}
+
+/// E05: in either direction, and log messages that nobody asked for.
+#[tokio::test]
+async fn e05_notifications_that_linetender_does_not_know_pass_on_a_shared_line() {
+    let folder = Folder::new();
+    let line = Line::open(folder.server("plain"));
+    let mut agents = [0, 1].map(|_| Raw::new(session::join(&line), "2025-11-25"));
+    for agent in &mut agents {
+        agent.greet().await;
+    }
+    for said in ["notifications/roots/list_changed", "tools/call", "notifications/custom"] {
+        let said = json!({ "jsonrpc": "2.0", "method": said, "params": { "n": 7 } });
+        agents[0].say(said.to_string()).await;
+    }
+    for agent in &mut agents {
+        assert_eq!(agent.next("notifications/back").await["params"], json!({ "n": 7 }));
+        assert_eq!(agent.next("notifications/message").await["params"]["data"], "unasked");
+    }
+    let heard = &folder.starts()[0];
+    let others = ["notifications/roots/list_changed", "tools/call"];
+    assert!(
+        !heard.iter().any(|heard| others.contains(&&**heard)),
+        "they are one agent's, or no notification: {heard:?}"
+    );
+    in_time(line.close()).await;
+}
+
+/// E06: what the server refuses is refused in its own words, and wanted by nobody.
+#[tokio::test]
+async fn e06_a_server_that_takes_no_subscription_or_level_says_so_itself_on_a_shared_line() {
+    for (mode, level, code) in [("bare", "info", -32601), ("plain", "loud", -32602)] {
+        let folder = Folder::new();
+        let line = Line::open(folder.server(mode));
+        let mut agents = [0, 1].map(|_| Raw::new(session::join(&line), "2025-11-25"));
+        for agent in &mut agents {
+            agent.greet().await;
+            let refused = agent.request("logging/setLevel", json!({ "level": level })).await;
+            assert_eq!(
+                (&refused["error"]["code"], &refused["error"]["message"]),
+                (&json!(code), &json!("own words"))
+            );
+            let answer = agent.request("resources/subscribe", json!({ "uri": "file:///x" })).await;
+            match mode {
+                "bare" => assert_eq!(answer["error"]["code"], -32601, "{answer}"),
+                _ => assert!(answer["result"].is_object(), "{answer}"),
+            }
+        }
+        std::fs::write(folder.file("go"), "").unwrap();
+        kill("-9", line.pid().unwrap());
+        eventually(|| folder.heard(1, "tools/list")).await;
+        agents[0].call("t", json!({})).await;
+        let asked_again = folder.heard(1, "resources/subscribe").is_some();
+        assert_eq!(asked_again, mode == "plain", "{:?}", folder.starts());
+        in_time(line.close()).await;
+    }
 }
