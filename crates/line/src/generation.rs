@@ -10,6 +10,7 @@ mod ear;
 mod link;
 mod listen;
 mod reach;
+mod stray;
 mod wishes;
 
 pub(crate) use context::ServerContext;

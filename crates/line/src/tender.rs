@@ -21,7 +21,7 @@ use linetender_wire::handshake::{self, Era, Greeting};
 use linetender_wire::seam;
 use linetender_wire::{Detail, Pipe, Seen, Slept};
 use tokio::sync::{Notify, broadcast, mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::audience::Audience;
 use crate::basics::clock::Clock;
@@ -98,6 +98,8 @@ struct Current {
     read_until: Option<tokio::time::Instant>,
     /// How often in a row a list could not be read.
     unread: u32,
+    /// The task that looks which call an error without an id was about.
+    stray: Option<AbortHandle>,
     /// Everything that works for this generation; ends with it.
     tasks: JoinSet<()>,
     /// Whether the tender panicked while it had this: then no step of its end is sure to have been done.
@@ -250,6 +252,7 @@ impl Running {
             Wake::TaskPanicked => self.task_panicked(),
             Wake::Keys => {}
             Wake::Nudge => {
+                self.heed_stray();
                 if let Some(current) = &self.current
                     && current.connection.live().is_some()
                     && current.ear.lists_changed()
@@ -416,6 +419,18 @@ impl Running {
                 current.wire_open = false;
                 self.event(generation, Event::Gone(None));
             }
+        }
+    }
+
+    /// Looks later which call an error without an id was about. One at a time: the server decides how many there are.
+    fn heed_stray(&mut self) {
+        let hello = self.tender.server.hello.clone();
+        let Some(current) = &mut self.current else { return };
+        let Some(live) = current.connection.live().cloned() else { return };
+        if current.stray.as_ref().is_none_or(AbortHandle::is_finished)
+            && let Some(stray) = live.ear.take_stray()
+        {
+            current.stray = Some(current.tasks.spawn(stray.settle(live, hello)));
         }
     }
 

@@ -285,6 +285,25 @@ impl Ledger {
         }
     }
 
+    /// The calls that were sent and not answered.
+    pub(crate) fn in_flight(&self) -> Vec<u64> {
+        let mut sent: Vec<u64> =
+            self.book().calls.values().filter(|entry| !entry.queued()).map(|entry| entry.id).collect();
+        sent.sort_unstable();
+        sent
+    }
+
+    pub(crate) fn is_in_flight(&self, id: u64) -> bool {
+        self.book().calls.contains_key(&id)
+    }
+
+    /// It is not known what became of a call, and no answer will come.
+    pub(crate) fn lose(&self, id: u64, seen: &Detail) {
+        if let Some(entry) = self.remove(id) {
+            entry.lose(LossReport::Nothing, Some(seen.clone()));
+        }
+    }
+
     /// Our own questions that are not answered, the first one first.
     pub(crate) fn our_own(&self) -> Vec<u64> {
         let ours = self.book().calls.values().filter(|entry| !entry.callers()).cloned().collect();

@@ -14,6 +14,7 @@ use linetender_wire::seam::{Listener, Loss};
 use linetender_wire::{About, Item, Redacted, Room, Seen};
 use tokio::sync::Notify;
 
+use super::stray::Stray;
 use crate::audience::{Audience, FromServer, UPDATED};
 use crate::basics::kind::Kind;
 use crate::basics::rooms::Rooms;
@@ -63,6 +64,9 @@ pub(crate) struct Ear {
     lists_changed: AtomicBool,
     /// What it said to agents before its handshake was over.
     early: Early,
+    /// Errors without an id that could be about several calls: how many, and one of them.
+    strays: AtomicU64,
+    stray: Mutex<Option<Stray>>,
 }
 
 impl Ear {
@@ -79,6 +83,8 @@ impl Ear {
             noise: Mutex::new(Vec::new()),
             lists_changed: AtomicBool::new(false),
             early: Early::default(),
+            strays: AtomicU64::new(0),
+            stray: Mutex::new(None),
         }
     }
 
@@ -216,11 +222,29 @@ impl Ear {
         );
         match self.ledger.only_sent() {
             Some(id) => self.answer(id, Reply::Unusable(text.to_string())),
-            None => {
-                self.ledger
-                    .settle_all(|_| LossReport::Nothing, Some(&Arc::new(Seen::Unusable { words: text })));
-            }
+            None => self.stray(text),
         }
+    }
+
+    /// An error that may be about any of several calls, or about none: no call ends for it now.
+    fn stray(&self, words: Redacted) {
+        // The server decides how often it sends one.
+        let count = self.strays.fetch_add(1, Ordering::Relaxed) + 1;
+        if count.is_power_of_two() {
+            tracing::warn!(server = &*self.server, count, %words, "error without a request id");
+        }
+        let about = self.ledger.in_flight();
+        let mut stray = self.stray.lock().unwrap_or_else(PoisonError::into_inner);
+        if stray.is_none() && !about.is_empty() {
+            *stray = Some(Stray { seen: Arc::new(Seen::Unusable { words }), about });
+            drop(stray);
+            self.ledger.nudge.notify_one();
+        }
+    }
+
+    /// An error without an id that was not looked at yet.
+    pub(crate) fn take_stray(&self) -> Option<Stray> {
+        self.stray.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Progress keeps its call alive. A token that no call has belongs to one that is over: nobody wants to hear of it.

@@ -140,6 +140,7 @@ impl Running {
             lists,
             read_until: None,
             unread: 0,
+            stray: None,
             tasks,
             broken: false,
         });

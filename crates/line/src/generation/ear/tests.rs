@@ -39,13 +39,8 @@ async fn an_error_without_an_id_is_not_about_a_call_that_was_not_written() {
     // What was written is the notification.
     assert!(frames.try_recv().unwrap().ticket.unwrap().writing(Extent::default()));
     ear.hear(said(ERROR));
-    // The call lost its place, and is told so: it can be sent again, and no answer is waited for in vain.
-    let Ok(Reply::Lost(lost)) = answer.try_recv() else { panic!("it hangs") };
-    assert_eq!(lost.record.delivery().unwrap().name(), "not executed");
-    assert!(
-        !frames.try_recv().unwrap().ticket.unwrap().writing(Extent::default()),
-        "and it is not written now"
-    );
+    assert!(answer.try_recv().is_err() && ear.take_stray().is_none(), "the call goes on");
+    assert!(frames.try_recv().unwrap().ticket.unwrap().writing(Extent::default()), "and is written");
 }
 
 #[tokio::test]
@@ -69,4 +64,39 @@ async fn a_question_that_cannot_be_read_answers_no_call() {
     assert!(String::from_utf8_lossy(&told).contains("-32700"), "the server is told");
     ear.hear(said(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
     assert!(matches!(answer.try_recv(), Ok(Reply::Answer(_))));
+}
+
+/// S42: a server that never ends its handshake keeps no more than so much waiting.
+#[tokio::test]
+async fn s42_what_comes_before_the_end_of_the_handshake_waits_in_order_and_is_bounded() {
+    let (ear, mut frames) = ear();
+    let ask = |id: usize| said(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list"}}"#));
+    let mut told = || frames.try_recv().map(|told| String::from_utf8_lossy(told.bytes()).contains("-32600"));
+    (0..256).for_each(|id| ear.hear(ask(id)));
+    assert_eq!(told(), None, "they wait");
+    ear.hear(ask(256));
+    assert_eq!(told(), Some(true), "one too many");
+    ear.refuse_early();
+    assert!((0..8).all(|_| told() == Some(true)), "as many as the way down takes");
+    ear.hear(ask(257));
+    ear.open();
+    assert!(ear.is_open());
+    while told().is_some() {}
+    ear.hear(ask(258));
+    assert_eq!(told(), Some(false), "nobody is there to answer: it is told so at once");
+}
+
+/// E04: none of them ends now.
+#[tokio::test]
+async fn e04_an_error_without_an_id_is_looked_at_later_if_it_may_be_about_several_calls() {
+    let (ear, mut frames) = ear();
+    let mut answers = [call(&ear.ledger), call(&ear.ledger)];
+    while let Some(frame) = frames.try_recv() {
+        assert!(frame.ticket.unwrap().writing(Extent::default()));
+    }
+    ear.hear(said(ERROR));
+    ear.hear(said(ERROR));
+    assert!(answers.iter_mut().all(|answer| answer.try_recv().is_err()));
+    assert_eq!(ear.take_stray().unwrap().about.len(), 2);
+    assert!(ear.take_stray().is_none(), "one at a time");
 }
