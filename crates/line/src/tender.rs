@@ -311,7 +311,7 @@ impl Running {
                 self.event(generation, Event::Started);
             }
             News::Dial(generation, DialNews::Linked(link)) => self.linked(generation, link),
-            News::Dial(generation, DialNews::Greeted(live)) => self.greeted(generation, live),
+            News::Dial(generation, DialNews::Greeted(live)) => self.greeted(generation, &live),
             News::Dial(generation, DialNews::Failed(seen)) => {
                 self.patient &= !matches!(seen, Seen::Refused { .. });
                 self.lost(generation, seen);
@@ -470,17 +470,17 @@ impl Running {
     }
 
     /// The handshake is done: from now on the server can be asked.
-    fn greeted(&mut self, generation: Generation, live: Arc<Live>) {
+    fn greeted(&mut self, generation: Generation, live: &Arc<Live>) {
         self.patient = true;
         let dialing = matches!(self.machine.state(), State::Dialing(_));
         if let Some(current) = self.current(generation).filter(|_| dialing) {
-            current.connection = Connection::Live(Arc::clone(&live));
+            current.connection = Connection::Live(Arc::clone(live));
             // What it said of them so far is about what is read now.
             current.ear.lists_changed();
             // What an agent answers to what it said so far must find it. No call is let in before that: the gate is still shut.
             self.publish_quietly();
             live.ear.open();
-            self.restore(generation, &live);
+            self.restore(generation, live);
             self.read_lists(generation);
         }
         self.event(generation, Event::Dialled);

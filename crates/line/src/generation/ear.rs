@@ -161,7 +161,7 @@ impl Ear {
             Message::Notification { method: "notifications/subscriptions/acknowledged", .. } => {}
             Message::Request { .. } | Message::Notification { .. } => match self.early.keep(frame) {
                 Kept::Open(frame) => self.to_agents(frame),
-                Kept::Kept => {}
+                Kept::Waits => {}
                 Kept::Refused(frame) => match frame.message() {
                     Message::Request { id, .. } => drop(self.ledger.tell(frame::error_reply(id, TOO_EARLY))),
                     Message::Notification { .. } | Message::Response { .. } => self.count_odd(),

@@ -282,7 +282,7 @@ impl Open {
         // It hears of it from now on: the server may tell of it before it answers.
         let is_new = !audience.is_subscribed(listener, &uri);
         audience.subscribe(listener, &uri);
-        Wished::Asked { params: None, undone: is_new.then(|| Undone { listener, uri }) }
+        Wished::Asked { params: None, undone: is_new.then_some(Undone { listener, uri }) }
     }
 
     fn unsubscribe(&self, id: &str, params: Option<&str>) -> Wished {

@@ -30,7 +30,7 @@ struct Waiting {
 pub(super) enum Kept {
     /// The handshake is done: it goes on.
     Open(Frame),
-    Kept,
+    Waits,
     Refused(Frame),
 }
 
@@ -60,7 +60,7 @@ impl Early {
         }
         waiting.bytes = bytes;
         waiting.frames.push(frame);
-        Kept::Kept
+        Kept::Waits
     }
 
     /// Passes on what waited. What comes meanwhile waits for that.
