@@ -60,8 +60,7 @@ impl Call<'_> {
     pub(super) async fn run(&self, params: Option<ByteString>) -> Result<Reply, CallError> {
         let mut now = params.clone();
         for round in 0..ROUNDS {
-            let options = Options { is_later_round: round > 0, ..self.options.clone() };
-            let answer = self.line.pass(self.method, now.as_deref(), options).await?;
+            let answer = self.line.pass(self.method, now.as_deref(), self.options_of(round)).await?;
             if self.era == Era::Modern || !answer.is_modern() || !bridge::needs_input(answer.result()) {
                 return Ok(answer);
             }
@@ -73,6 +72,13 @@ impl Call<'_> {
             }
         }
         Err(self.unanswered("the server keeps requesting input: too many rounds"))
+    }
+
+    /// Returns the options of one round. Each round has its own time: what a person took to answer is not the server's.
+    fn options_of(&self, round: u32) -> Options {
+        let is_later_round = round > 0;
+        let arrived = self.options.arrived.filter(|_| !is_later_round);
+        Options { is_later_round, arrived, ..self.options.clone() }
     }
 
     /// A legacy agent could make nothing of a result that is a question, so its call fails with a reason.

@@ -1,7 +1,9 @@
 //! What a modern server has to ask reaches a legacy agent; what comes of it when the agent does not play along, or the server
 //! is gone.
 
-use linetender::{Era, Policy, RetryOn, Rig, Settings, session};
+use std::time::Duration;
+
+use linetender::{Deadline, Era, Policy, RetryOn, Rig, Settings, session};
 use linetender_badserver::webserver::Ending;
 use serde_json::json;
 
@@ -46,6 +48,28 @@ async fn s44_a_call_whose_server_is_gone_when_its_question_is_answered_may_have_
     assert_eq!(result["_meta"]["linetender"]["delivery"], "unknown", "{result}");
     let text = result["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("unknown whether the call was executed"), "{text}");
+}
+
+/// S44: a person takes longer to answer than the call may take in all; the next round has its own time.
+#[tokio::test]
+async fn s44_the_round_after_a_slow_answer_has_its_own_time() {
+    for way in WAYS {
+        let peer = Peer::start(way, Era::Modern);
+        let mut settings = Settings::default();
+        settings.call.limit = Duration::from_secs(3);
+        settings.call.cap = settings.call.limit;
+        let server = peer.server().policy(Policy::new(settings).unwrap()).deadline(Deadline::Policy);
+        let mut agent = Raw::new(session::open(server, &Rig::new()), "2025-11-25");
+        agent.greet().await;
+        let id = agent.ask("tools/call", json!({ "name": "question", "arguments": {} })).await;
+        let question = agent.next("roots/list").await;
+        // A person thinks. That takes longer than the whole call may.
+        tokio::time::sleep(settings.call.cap).await;
+        let roots = json!({ "roots": [{ "uri": "file:///slow" }] });
+        agent.say(json!({ "jsonrpc": "2.0", "id": question["id"], "result": roots }).to_string()).await;
+        let result = agent.answer(id).await["result"].clone();
+        assert!(result.to_string().contains("slow"), "{way:?}: {result}");
+    }
 }
 
 #[tokio::test]
