@@ -43,6 +43,10 @@ fn all(text: &str, spelt: impl Fn(char) -> String) -> String {
     text.chars().map(spelt).collect()
 }
 
+fn bytes(text: &str, spelt: impl Fn(u8) -> String) -> String {
+    text.bytes().map(spelt).collect()
+}
+
 #[test]
 fn x18_a_value_is_masked_whatever_stands_between_its_characters_and_however_each_is_spelt() {
     let value = "w/Jal+Gr\u{fc}ne o'bat&42-x18";
@@ -76,9 +80,9 @@ fn x18_a_value_is_masked_whatever_stands_between_its_characters_and_however_each
         all(value, |c| format!("&#{};", u32::from(c))),
         all(value, |c| format!("&#x{:x};", u32::from(c))),
         all(value, |c| format!("{c}\u{1b}[0;31m")),
-        value.bytes().map(|byte| format!("%{byte:02x}")).collect(),
-        value.bytes().map(|byte| format!("\\x{byte:02x}")).collect(),
-        value.bytes().map(|byte| format!("\\{byte:03o}")).collect(),
+        bytes(value, |byte| format!("%{byte:02x}")),
+        bytes(value, |byte| format!("\\x{byte:02x}")),
+        bytes(value, |byte| format!("\\{byte:03o}")),
     ];
     for piece in [
         "\u{1b}[0m",

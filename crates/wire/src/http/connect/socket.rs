@@ -258,7 +258,7 @@ mod tests {
         let (peer, _) = listener.accept().await.unwrap();
         // Until nothing more goes into it, for a while.
         while timeout(Duration::from_millis(200), tcp.0.writable()).await.is_ok() {
-            let _ = tcp.0.try_write(&[0; 65_536]);
+            let _ = tcp.0.try_write(&[0; 16_384]);
         }
         // The system asks whether there is room after 200 ms, 400 ms, 800 ms …
         let (until, mut heard) = (Instant::now() + Duration::from_secs(20), 0);

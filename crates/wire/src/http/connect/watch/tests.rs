@@ -83,7 +83,7 @@ impl Quiet for Peer {
                 Silence { lasts, owes: true, tries }
             }
             _ => {
-                let tries = (passed.saturating_sub(10_000).div_ceil(3000)) as u32;
+                let tries = u32::try_from(passed.saturating_sub(10_000).div_ceil(3000)).unwrap_or(u32::MAX);
                 Silence { lasts, owes: tries > 0, tries }
             }
         })
@@ -96,7 +96,7 @@ async fn turns(peer: &Peer, turns: &[(u64, Sky)]) {
         sleep(Duration::from_secs(*after)).await;
         peer.turn(*sky);
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,7 +145,7 @@ async fn h41_what_was_under_way_has_its_turn_after_the_network_is_back() {
         peer.sky.lock().unwrap().0 = Sky::Dropped;
         sleep(Duration::from_secs(10)).await;
         peer.turn(Sky::Clear);
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     tokio::select! {
         () = turns => {}
