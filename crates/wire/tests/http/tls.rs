@@ -13,10 +13,10 @@ use super::peer::{post, read_request, server};
 
 /// A certificate that nobody trusts yet, and who shows it.
 pub(crate) fn identity(name: &str, protocols: &[&[u8]]) -> (Vec<u8>, TlsAcceptor) {
-    identity_with(rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap(), protocols)
+    identity_with(&rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap(), protocols)
 }
 
-fn identity_with(params: rcgen::CertificateParams, protocols: &[&[u8]]) -> (Vec<u8>, TlsAcceptor) {
+fn identity_with(params: &rcgen::CertificateParams, protocols: &[&[u8]]) -> (Vec<u8>, TlsAcceptor) {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = params.self_signed(&key).unwrap().der().clone();
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
@@ -93,13 +93,13 @@ async fn h38_a_root_that_is_trusted_is_taken_as_a_servers_certificate_with_its_n
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         params
     };
-    let (port, certificate) = serve_as(identity_with(root("localhost"), &[])).await;
+    let (port, certificate) = serve_as(identity_with(&root("localhost"), &[])).await;
     let trusting = Surroundings::bare().trusting([certificate]);
     assert_eq!(pool(port, trusting).send(&post()).await.unwrap().body.all(100).await.unwrap(), "secret");
-    let (other, theirs) = serve_as(identity_with(root("elsewhere.test"), &[])).await;
+    let (other, theirs) = serve_as(identity_with(&root("elsewhere.test"), &[])).await;
     let mut over = root("localhost");
     over.not_after = rcgen::date_time_ymd(2020, 1, 1);
-    let (late, its) = serve_as(identity_with(over, &[])).await;
+    let (late, its) = serve_as(identity_with(&over, &[])).await;
     let (_, another) = secure_server("localhost").await;
     for (port, trusted, why) in
         [(other, theirs, "name"), (late, its, "expired"), (port, another, "CaUsedAsEndEntity")]
