@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p linetender --example verdict -- URL TOOL [JSON] [NAME] [RETRY_ON]`
 //!
-//! - A call that failed was *not executed* only if linetender counted that itself: then calling again is safe.
+//! - A call that failed was *not executed* only if linetender counted that itself: then it can be sent again.
 //! - *Refused* is what the server, or a proxy before it, says. *Unknown* is what nobody knows. After either, look for the
 //!   call's effects before calling again.
 //! - `RETRY_ON` says after which verdicts linetender itself sends a call again: `not-executed,session-lost`, or `none`. With

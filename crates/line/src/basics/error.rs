@@ -150,7 +150,7 @@ impl CallError {
         );
         let ran = match self.delivery {
             Delivery::NotExecuted(_) if in_vain => "The call was not executed.",
-            Delivery::NotExecuted(_) => "The call was not executed; retrying it is safe.",
+            Delivery::NotExecuted(_) => "The call was not executed; it can be sent again.",
             Delivery::Refused(_) => {
                 "The server says that it did not execute the call; linetender cannot check that: check for side effects \
                  before retrying it."

@@ -34,7 +34,7 @@ const STATELESS: [&str; 12] = [
 ];
 
 /// Parts of the names of packages and images that keep state in memory.
-const STATEFUL: [&str; 20] = [
+const STATEFUL: [&str; 21] = [
     "playwright",
     "puppeteer",
     "chrome-devtools",
@@ -55,6 +55,7 @@ const STATEFUL: [&str; 20] = [
     "jupyter",
     "mcp-repl",
     "sequential-thinking",
+    "@cyanheads/git-mcp-server",
 ];
 
 /// What is known of a package: what it keeps in memory between two calls.
@@ -151,6 +152,7 @@ mod tests {
             ("npx chrome-devtools-mcp@latest", Process),
             ("npx @wonderwhy-er/desktop-commander", Process),
             ("npx -y @modelcontextprotocol/server-sequential-thinking", Process),
+            ("npx -y @cyanheads/git-mcp-server@latest", Process),
             ("uvx jupyter_mcp_server", Process),
             ("/opt/mcp_repl", Process),
             ("npx @modelcontextprotocol/server-github", Unknown),

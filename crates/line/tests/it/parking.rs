@@ -28,7 +28,7 @@ async fn a_parked_server_is_gone_and_stays_so_until_it_is_woken() {
     assert!(matches!(error.delivery, Delivery::NotExecuted(_)) && error.next_try == NextTry::WhenWoken);
     let model = error.for_model();
     assert!(model.contains("parked by an operator") && model.contains("linetender wake bad"), "{model}");
-    assert!(!model.contains("retrying it is safe"), "a model must not try again and again: {model}");
+    assert!(!model.contains("it can be sent again"), "a model must not try again and again: {model}");
     bad.line.wake();
     bad.line.recycle().await;
     assert!(bad.line.ready().await.is_err());

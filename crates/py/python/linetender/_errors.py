@@ -11,7 +11,7 @@ class LinetenderError(Exception):
     """A call has no result. Every error says five things: server, phase, cause, delivery, next try.
 
     ``delivery`` is what to look at before a call is repeated: ``"not executed"`` is what linetender counted itself, and
-    repeating is safe; ``"refused"`` is the server's word, which linetender cannot check: the call may have run; ``"unknown"``
+    a repeated call runs once; ``"refused"`` is the server's word, which linetender cannot check: the call may have run; ``"unknown"``
     means that it may have run; ``"answered"`` means that the server answered.
     """
 
@@ -41,7 +41,7 @@ class LinetenderError(Exception):
 
     @property
     def not_executed(self) -> bool:
-        """Whether linetender counted that the call did not run: repeating it is safe."""
+        """Whether linetender counted that the call did not run: a repeated call runs once."""
         return self.delivery == "not executed"
 
     def for_model(self) -> str:
