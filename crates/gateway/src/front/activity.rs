@@ -4,7 +4,7 @@
 //! read, or nothing at all. So each has a deadline, and a connection whose end would cost nobody an answer can give way.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep};
 use super::caller::Caller;
 use super::quota::Permit;
 use super::who::number;
-use crate::budget::{self, Budget, Class, GiveWay, Held, Owner};
+use crate::budget::{self, GiveWay, Owner};
 
 /// Deadline of a request's header, from its first byte to its last.
 pub(super) const HEAD: Duration = Duration::from_secs(10);
@@ -28,12 +28,6 @@ pub(super) const UNREAD: Duration = Duration::from_secs(120);
 /// After this time an unread answer may be given up for somebody else's place.
 const UNREAD_WHEN_FULL: Duration = Duration::from_secs(10);
 
-/// A connection that sends more than this before it has asked for anything draws on the memory budget.
-const LONG_HEADER: usize = 4 * 1024;
-
-/// What it draws then, once: the most that is read of it before it is understood.
-pub(super) const BUFFER: usize = 64 * 1024;
-
 /// What every HTTP/2 connection begins with.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -45,8 +39,6 @@ pub(super) struct Activity {
     owner: Owner,
     /// Which of its caller's agents it is, as its first request said. Whoever has many names has a connection for each.
     agent: OnceLock<u64>,
-    /// What the beginnings of its requests draw on.
-    budget: OnceLock<Budget>,
     state: Mutex<State>,
     gives_way: Notify,
 }
@@ -66,9 +58,6 @@ struct State {
     idle_since: Instant,
     /// When the first byte of a header came.
     head_since: Option<Instant>,
-    /// How many bytes have come since there is no request in flight, and the room for them once they are many.
-    head: usize,
-    room: Option<Held>,
     /// Answers of which the peer takes nothing at the moment, and since when.
     unread: Vec<(u64, Instant)>,
     last: u64,
@@ -121,19 +110,12 @@ impl Activity {
             used: false,
             idle_since: Instant::now(),
             head_since: None,
-            head: 0,
-            room: None,
             unread: Vec::new(),
             last: 0,
         };
         let owner = Owner { principal: number(caller), group: budget::next_group() };
-        let (agent, budget, gives_way) = (OnceLock::new(), OnceLock::new(), Notify::new());
-        Arc::new(Self { caller, owner, agent, budget, state: Mutex::new(state), gives_way })
-    }
-
-    /// The beginnings of its requests draw on this.
-    pub(super) fn draws_on(&self, budget: &Budget) {
-        let _ = self.budget.set(budget.clone());
+        let (agent, gives_way) = (OnceLock::new(), Notify::new());
+        Arc::new(Self { caller, owner, agent, state: Mutex::new(state), gives_way })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -154,9 +136,8 @@ impl Activity {
     }
 
     /// These bytes came.
-    pub(super) fn came(self: &Arc<Self>, bytes: &[u8]) {
+    pub(super) fn came(&self, bytes: &[u8]) {
         let mut state = self.state();
-        self.makes_room(&mut state, bytes.len());
         if let Protocol::Unknown(before) = state.protocol {
             let rest = PREFACE.get(before..).unwrap_or_default();
             let known = bytes.len().min(rest.len());
@@ -174,24 +155,6 @@ impl Activity {
         }
     }
 
-    /// Counts what comes before it is a request. If there is no room for it, the connection is closed: no answer of it is lost by that.
-    fn makes_room(self: &Arc<Self>, state: &mut State, bytes: usize) {
-        if state.requests > 0 {
-            return;
-        }
-        // A header of one piece is a request before the next one comes.
-        let is_long = state.head > LONG_HEADER;
-        state.head += bytes;
-        if let (true, None, Some(budget)) = (is_long, &state.room, self.budget.get()) {
-            let holder: Weak<Self> = Arc::downgrade(self);
-            let mut room = budget.hold(Class::Head, self.owner, holder);
-            if room.grow(BUFFER).is_err() {
-                Self::give_way(self);
-            }
-            state.room = Some(room);
-        }
-    }
-
     /// A handshake begins. It has as long as a header has, however its bytes come.
     pub(super) fn shakes_hands(&self) {
         self.state().head_since = Some(Instant::now());
@@ -205,7 +168,7 @@ impl Activity {
     /// A request begins. Whether it only listens is what it says of itself: one that says so falsely can lose its own answer.
     pub(super) fn request(self: &Arc<Self>, listens: bool) -> InFlight {
         let mut state = self.state();
-        (state.used, state.head_since, state.head, state.room) = (true, None, 0, None);
+        (state.used, state.head_since) = (true, None);
         state.requests += 1;
         state.listening += usize::from(listens);
         state.last += 1;

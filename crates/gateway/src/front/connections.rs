@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::accept::{By, Connection, Door};
-use super::activity::{Activity, BUFFER, InFlight, Watch};
+use super::activity::{Activity, InFlight, Watch};
 use super::cors;
 use super::guard::{For, Guard, asks_for};
 use super::identify::{Identify, Somebody};
@@ -37,6 +37,9 @@ use crate::principal::Principal;
 
 /// A request on its way through the router.
 type Routed = <TowerToHyperService<Router> as hyper::service::Service<Request<Incoming>>>::Future;
+
+/// What is read of a connection before it is understood: the longest header, and no more than one piece of a body.
+const BUFFER: usize = 64 * 1024;
 
 /// The longest header over HTTP/2, unpacked.
 const HEADERS: u32 = 64 * 1024;
@@ -300,7 +303,6 @@ async fn at(door: Door, places: Places, entrance: Entrance, closing: watch::Rece
 async fn one(connection: Connection, entrance: Entrance, mut closing: watch::Receiver<bool>) {
     let Some(connection) = tls::secured(connection, &mut closing).await else { return };
     let (activity, by) = (connection.activity(), connection.by());
-    activity.draws_on(&entrance.budget);
     let server = server();
     let connected =
         Connected { by, activity: Arc::clone(&activity), unread: Arc::default(), closing: closing.clone() };

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::{ASKS, Entrance, PING, serve};
 use crate::budget::{Budget, Owner};
 use crate::config::Settings;
-use crate::front::activity::{BUFFER, HEAD, IDLE, UNREAD};
+use crate::front::activity::{HEAD, IDLE, UNREAD};
 use crate::front::doors::Doors;
 use crate::front::places::Places;
 use crate::front::sent::Unread;
@@ -34,11 +34,6 @@ async fn house(places: usize) -> (JoinSet<()>, watch::Sender<bool>, SocketAddr) 
 
 /// The same with so much memory for answers.
 async fn house_within(places: usize, bytes: usize) -> (JoinSet<()>, watch::Sender<bool>, SocketAddr) {
-    house_drawing_on(places, Budget::new(bytes)).await
-}
-
-/// The same on this budget.
-async fn house_drawing_on(places: usize, memory: Budget) -> (JoinSet<()>, watch::Sender<bool>, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let (closing, closes) = watch::channel(false);
@@ -58,7 +53,7 @@ async fn house_drawing_on(places: usize, memory: Budget) -> (JoinSet<()>, watch:
         );
     let mut tasks = JoinSet::new();
     let settings = Settings::default();
-    let entrance = Entrance::new(&settings, None, router, memory, ASKS);
+    let entrance = Entrance::new(&settings, None, router, Budget::new(bytes), ASKS);
     let doors = Doors::over(&settings, listener).unwrap().open;
     tasks.spawn(serve(doors, Places::new(places), entrance, closes));
     (tasks, closing, at)
@@ -180,50 +175,6 @@ async fn o08_a_header_that_drips_is_cut() {
         };
         tokio::time::timeout(HEAD * 3, dripping).await.unwrap_or_else(|_| panic!("it drips on: {begins}"));
         assert!(begun.elapsed() >= HEAD, "{:?}", begun.elapsed());
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn x15_headers_that_do_not_end_draw_on_the_memory_budget_and_give_it_back() {
-    const ROOM: usize = 8;
-    let budget = Budget::new(ROOM * BUFFER);
-    let (_tasks, _closing, at) = house_drawing_on(256, budget.clone()).await;
-    let header = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}", "a".repeat(BUFFER - 2048));
-    // A header block of HTTP/2 that does not end is no other case: settings, then a block that goes on and on.
-    let mut block =
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\0\0\0\0\x01\x82".to_vec();
-    for _ in 0..3 {
-        block.extend_from_slice(&[0, 0x3f, 0xff, 9, 0, 0, 0, 0, 1]);
-        block.extend(std::iter::repeat_n(0x82, 0x3fff));
-    }
-    for begins in [header.as_bytes(), &block] {
-        let mut open = Vec::new();
-        for _ in 0..ROOM * 8 {
-            let mut stream = TcpStream::connect(at).await.unwrap();
-            let _ = stream.write_all(begins).await;
-            open.push(stream);
-        }
-        let mut piece = [0; 1024];
-        let ends = in_no_time(async {
-            while open.len() > ROOM {
-                open.retain(|stream| match stream.try_read(&mut piece) {
-                    Ok(0) => false,
-                    Ok(_) => true,
-                    Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
-                });
-                tokio::task::yield_now().await;
-            }
-        });
-        ends.await;
-        assert!(budget.used() <= ROOM * BUFFER, "{}", budget.used());
-        assert!(asks(&mut TcpStream::connect(at).await.unwrap()).await, "others are served");
-        drop(open);
-        in_no_time(async {
-            while budget.used() > 0 {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
     }
 }
 
