@@ -102,6 +102,11 @@ impl Catalogue {
         self.lists.keys().copied()
     }
 
+    /// A list that this generation gave, tools before others.
+    pub(crate) fn given(&self) -> Option<Kind> {
+        self.kinds().find(|kind| !self.kept.contains(kind))
+    }
+
     /// Whether it says anything of the server, be it of this line or of one before.
     pub(crate) fn is_known(&self) -> bool {
         self.generation > 0 || self.remembered

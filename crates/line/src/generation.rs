@@ -10,6 +10,8 @@ mod ear;
 mod link;
 mod listen;
 mod reach;
+mod relay;
+mod session_check;
 mod stray;
 mod wishes;
 
@@ -20,4 +22,5 @@ pub(crate) use ear::Ear;
 pub(crate) use link::{Connection, Link, Live, Probed};
 pub(crate) use listen::listen;
 pub(crate) use reach::Reach;
+pub(crate) use relay::Process;
 pub(crate) use wishes::{RESOURCES, Wishes};

@@ -5,6 +5,7 @@ mod effort;
 mod exit;
 mod idle;
 mod inbox;
+mod kept;
 mod keys;
 mod left;
 mod lists;
@@ -29,13 +30,14 @@ use crate::basics::late::{LATE, UNREAD};
 use crate::basics::rooms::Rooms;
 use crate::book::Ledger;
 use crate::catalogue::{Catalogue, Reading};
-use crate::generation::{Connection, Counted, DialLimit, DialNews, Ear, Link, Live, Probed, Wishes};
+use crate::generation::{Connection, Counted, DialLimit, DialNews, Ear, Link, Live, Probed, Process, Wishes};
 use crate::keys::{KeyRing, KeyTask};
 use crate::server::Server;
 use crate::status::{Aside, Status, Waits, Why};
 use effort::Effort;
 use idle::Unused;
 pub(crate) use inbox::Inbox;
+use kept::Kept;
 use keys::Credentials;
 use left::Left;
 use lists::Lists;
@@ -104,6 +106,10 @@ struct Current {
     tasks: JoinSet<()>,
     /// Whether the tender panicked while it had this: then no step of its end is sure to have been done.
     broken: bool,
+    /// Its process, if that is the one of the generation before.
+    inherited: Option<Process>,
+    /// Whether its process goes to the next generation.
+    hands_over: bool,
 }
 
 pub(crate) struct Tender {
@@ -156,6 +162,8 @@ struct Running {
     panics: Panics,
     unused: Unused,
     left: Left,
+    /// A process between two generations.
+    kept: Option<Kept>,
 }
 
 impl Tender {
@@ -185,6 +193,7 @@ impl Tender {
             panics: Panics::default(),
             unused,
             left: Left::default(),
+            kept: None,
         });
         running.supervised().await;
     }
@@ -240,6 +249,7 @@ impl Running {
                 let _ = reply.send(());
             }
             Wake::Inbox(Some(Inbox::Overdue(generation))) => self.event(generation, Event::Overdue),
+            Wake::Inbox(Some(Inbox::SessionLost(generation, seen))) => self.lost(generation, seen),
             Wake::Inbox(Some(Inbox::Relist(generation))) => self.read_lists(generation),
             Wake::Inbox(Some(Inbox::Expired)) => self.lists_expired(),
             Wake::Inbox(Some(Inbox::Wish(method, params))) => self.wish(method, &params),
@@ -309,6 +319,9 @@ impl Running {
             News::Dial(generation, DialNews::Started) => {
                 self.waits(generation, Waits::Nothing);
                 self.event(generation, Event::Started);
+                if self.current(generation).is_some_and(|current| current.inherited.is_some()) {
+                    self.event(generation, Event::FirstByte);
+                }
             }
             News::Dial(generation, DialNews::Linked(link)) => self.linked(generation, link),
             News::Dial(generation, DialNews::Greeted(live)) => self.greeted(generation, &live),

@@ -54,7 +54,12 @@ impl Lost {
     pub(crate) fn session_is_gone(&self) -> bool {
         matches!(
             self.seen.as_deref(),
-            Some(Seen::SessionLost | Seen::SessionNeverKnown | Seen::StreamEnded { .. })
+            Some(
+                Seen::SessionLost
+                    | Seen::SessionNeverKnown
+                    | Seen::NotInitialized { .. }
+                    | Seen::StreamEnded { .. }
+            )
         ) || self.record.delivery() == Some(Delivery::Refused(ServerRefusal::SessionLost))
     }
 }
@@ -226,13 +231,21 @@ impl Entry {
     }
 }
 
-/// Whether the last thing that was written to a server was something that is not answered.
+/// Whether the last thing that was written to a server was something that is not answered; and whether it takes no more.
 #[derive(Debug, Default)]
-pub(crate) struct Last(AtomicBool);
+pub(crate) struct Last {
+    was_notice: AtomicBool,
+    is_over: AtomicBool,
+}
 
 impl Last {
     pub(crate) fn was_notice(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.was_notice.load(Ordering::Relaxed)
+    }
+
+    /// Lets nothing be told any more that waits to be written.
+    pub(crate) fn ends(&self) {
+        self.is_over.store(true, Ordering::Release);
     }
 }
 
@@ -241,8 +254,12 @@ pub(crate) struct Notice(pub(crate) Arc<Last>);
 
 impl Ticket for Notice {
     fn writing(&self, _: Extent) -> bool {
-        self.0.0.store(true, Ordering::Relaxed);
-        true
+        let Self(last) = self;
+        let writes = !last.is_over.load(Ordering::Acquire);
+        if writes {
+            last.was_notice.store(true, Ordering::Relaxed);
+        }
+        writes
     }
 
     fn flushed(&self) {}
@@ -252,7 +269,7 @@ impl Ticket for Entry {
     fn writing(&self, extent: Extent) -> bool {
         let writes = self.step(RecordStep::Write(extent), |_| None).is_ok();
         if writes {
-            self.last.0.store(false, Ordering::Relaxed);
+            self.last.was_notice.store(false, Ordering::Relaxed);
         }
         writes
     }

@@ -6,12 +6,13 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use linetender_core::{Generation, LossReport, Record, Vitals};
 use linetender_wire::Detail;
-use linetender_wire::frame::{Frame, Passed};
+use linetender_wire::frame::{Frame, Message, Outcome, Passed};
 use linetender_wire::seam::{Exchange, Loss, Outbox, Outgoing, Refused, Ticket};
 use tokio::sync::{Notify, oneshot};
 
 use super::entry::{Entry, Heed, Last, Notice, Reply};
 use crate::basics::clock::Clock;
+use crate::basics::refusal::Refusal;
 use crate::basics::sync::{Mutex, MutexGuard};
 use crate::status::Why;
 use crate::status::signs::{GiveUp, Signs};
@@ -77,6 +78,17 @@ impl Ledger {
         }
     }
 
+    /// The same with numbers above this one, which were given out by a generation before on the same pipes.
+    pub(crate) fn numbered_after(self, last: u64) -> Self {
+        self.next_id.store(last + 1, Ordering::Relaxed);
+        self
+    }
+
+    /// No number above this one was given out.
+    pub(crate) fn last_id(&self) -> u64 {
+        self.next_id.load(Ordering::Relaxed)
+    }
+
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,7 +143,13 @@ impl Ledger {
             Entry::new(id, heed, record, self.clock.now(), Arc::clone(&self.last), frame.text());
         let entry = Arc::new(entry);
         // In the book first: whoever settles comes after the seal, so it finds this call, or the seal is found below.
-        self.book().insert(Arc::clone(&entry));
+        {
+            let mut book = self.book();
+            if book.sealed {
+                return Err(NoSeat::Sealed);
+            }
+            book.insert(Arc::clone(&entry));
+        }
         let ticket = Some(Arc::clone(&entry) as Arc<dyn Ticket>);
         match send(outbox, Outgoing::frame(frame, ticket)) {
             Ok(sent) => Ok((entry, answer, sent)),
@@ -172,6 +190,12 @@ impl Ledger {
         if let Some(outbox) = self.outbox.get() {
             outbox.seal();
         }
+    }
+
+    /// The same where the next generation has the same way down: the writer goes on, but writes nothing more of this one.
+    pub(crate) fn hand_over(&self) {
+        self.book().sealed = true;
+        self.last.ends();
     }
 
     pub(crate) fn is_sealed(&self) -> bool {
@@ -249,7 +273,9 @@ impl Ledger {
             return false;
         }
         let Some(entry) = self.remove(id) else { return false };
-        if entry.answer(reply) && entry.callers() {
+        // Whether that is service is judged by the call.
+        let is_doubtful = is_doubtful(&reply);
+        if entry.answer(reply) && entry.callers() && !is_doubtful {
             self.signs.answered();
         }
         true
@@ -328,6 +354,15 @@ impl Book {
         self.waited.clear();
         std::mem::take(&mut self.calls)
     }
+}
+
+/// True if this may be the answer of a server that was never initialized.
+fn is_doubtful(reply: &Reply) -> bool {
+    let Reply::Answer(frame) = reply else { return false };
+    let Message::Response { outcome: Some((Outcome::Error, error)), .. } = frame.message() else {
+        return false;
+    };
+    Refusal::of(error).is_some()
 }
 
 /// Who called first is told first.

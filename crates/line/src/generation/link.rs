@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::context::ServerContext;
 use super::ear::Ear;
 use super::reach::Reach;
+use super::session_check::SessionCheck;
 use crate::basics::kind::Kind;
 use crate::book::{Entry, Ledger, Lost, Reply};
 use crate::status::Why;
@@ -38,6 +39,8 @@ pub(crate) struct Live {
     pings: [AtomicBool; 2],
     /// What it keeps in memory for agents, if it can keep anything.
     context: Option<Arc<ServerContext>>,
+    /// Whether it still knows its session.
+    pub(super) session: SessionCheck,
 }
 
 /// How far a generation has come with its server. Each user says which of these it is for.
@@ -121,7 +124,13 @@ impl Deref for Live {
 impl Live {
     pub(super) fn new(link: Arc<Link>, greeting: Greeting) -> Self {
         let context = link.reach.keeps_context().then(|| Arc::new(ServerContext::new()));
-        Self { link, greeting: Arc::new(greeting), pings: Default::default(), context }
+        Self {
+            link,
+            greeting: Arc::new(greeting),
+            pings: Default::default(),
+            context,
+            session: SessionCheck::default(),
+        }
     }
 
     /// A question of our own. `None` if the generation is over.

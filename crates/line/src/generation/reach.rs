@@ -9,14 +9,14 @@ use linetender_wire::hop::Hop;
 use linetender_wire::http::headers::ParamHeaders;
 use linetender_wire::http::{Remote, Way};
 use linetender_wire::seam::Outbox;
-use linetender_wire::stdio::Child;
 use linetender_wire::stdio::platform::Work;
 
+use super::relay::Process;
 use crate::book::Entry;
 
 /// How a generation is reached.
 pub(crate) enum Reach {
-    Process(Child),
+    Process(Process),
     Remote(Remote),
     /// Another process of ours holds it.
     Hop(Hop),
@@ -24,7 +24,7 @@ pub(crate) enum Reach {
 
 impl Reach {
     /// The way down.
-    pub(crate) const fn outbox(&self) -> &Outbox {
+    pub(crate) fn outbox(&self) -> &Outbox {
         match self {
             Self::Process(child) => child.outbox(),
             Self::Hop(hop) => hop.outbox(),
