@@ -252,7 +252,6 @@ impl Running {
             Wake::Inbox(Some(Inbox::SessionLost(generation, seen))) => self.lost(generation, seen),
             Wake::Inbox(Some(Inbox::Relist(generation))) => self.read_lists(generation),
             Wake::Inbox(Some(Inbox::Expired)) => self.lists_expired(),
-            Wake::Inbox(Some(Inbox::Wish(method, params))) => self.wish(method, &params),
             Wake::Inbox(None) => {
                 self.abandoned = true;
                 self.machine.handle_command(now, Command::Close);

@@ -163,9 +163,21 @@ impl Ledger {
         }
     }
 
-    /// Tells the server something that needs no answer; whether there was room for it.
-    pub(crate) fn tell(&self, text: impl Into<Passed>) -> bool {
-        self.outbox.get().is_some_and(|outbox| outbox.send(self.notice(text.into())).is_ok())
+    /// Tells the server something that needs no answer.
+    ///
+    /// # Errors
+    /// If the server does not read now, or the generation is over.
+    pub(crate) fn tell(&self, text: impl Into<Passed>) -> Result<(), Refused> {
+        let outbox = self.outbox.get().filter(|_| !self.is_sealed()).ok_or(Refused::Sealed)?;
+        outbox.send(self.notice(text.into()))
+    }
+
+    /// Returns when there is room for so many bytes on the way down; `false` if the generation is over before that.
+    pub(crate) async fn room_for(&self, bytes: usize) -> bool {
+        match self.outbox.get() {
+            Some(outbox) if !self.is_sealed() => outbox.room_for(bytes).await,
+            _ => false,
+        }
     }
 
     /// Tells the server something that it waits for.

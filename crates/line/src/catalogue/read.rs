@@ -254,12 +254,12 @@ async fn read_list(link: &Live, keys: Option<&KeyRing>, kind: Kind, meta: Option
 
 /// Asks for a page, and once more if the key was refused and there is another.
 async fn ask(link: &Live, keys: Option<&KeyRing>, kind: Kind, params: &str) -> Option<Frame> {
-    match link.ask(kind.method(), Some(params))?.await {
+    match link.ask_when_room(kind.method(), Some(params)).await?.await {
         Ok(Reply::Answer(frame)) => return Some(frame),
         Ok(Reply::Lost(lost)) => keys?.renewed(lost.refused.as_ref()?, true).await.ok()?,
         _ => return None,
     }
-    match link.ask(kind.method(), Some(params))?.await {
+    match link.ask_when_room(kind.method(), Some(params)).await?.await {
         Ok(Reply::Answer(frame)) => Some(frame),
         _ => None,
     }

@@ -150,7 +150,9 @@ impl Dial {
         match during_turn(turn, self.greet_in_time(&link, &tell)).await {
             Ok(greeting) => {
                 if greeting.era == Era::Legacy {
-                    link.ledger.tell(frame::notification("notifications/initialized", None));
+                    link.ledger
+                        .tell_surely(frame::notification("notifications/initialized", None).into())
+                        .await;
                 }
                 link.reach.up();
                 tell(DialNews::Greeted(Arc::new(Live::new(link, greeting)))).await;
@@ -341,7 +343,7 @@ impl Dial {
                 Next::Ask { method, params } => (method, params),
             };
             self.probing.store(handshake.ended().is_some(), Ordering::Relaxed);
-            let mut answer = link.shake(method, &params).ok_or(None)?;
+            let mut answer = link.shake(method, &params).await.ok_or(None)?;
             let heard = loop {
                 tokio::select! {
                     biased;

@@ -111,7 +111,7 @@ impl Ear {
     /// The server does not answer its handshake, perhaps because it waits for an answer itself: nobody can give that yet.
     pub(crate) fn refuse_early(&self) {
         for id in self.early.refuse() {
-            self.ledger.tell(frame::error_reply(&id, TOO_EARLY));
+            let _ = self.ledger.tell(frame::error_reply(&id, TOO_EARLY));
         }
     }
 
@@ -148,7 +148,9 @@ impl Ear {
         }
         self.spoke.store(true, Ordering::Relaxed);
         match frame.message() {
-            Message::Request { id, method: "ping", .. } => drop(self.ledger.tell(frame::reply(id, "{}"))),
+            Message::Request { id, method: "ping", .. } => {
+                let _ = self.ledger.tell(frame::reply(id, "{}"));
+            }
             Message::Notification { method: "notifications/progress", params } => self.note_progress(params),
             // Each agent that wants to hear of it gets a copy, under a name of its own.
             Message::Notification { method: UPDATED, .. } if frame.text().len() > UPDATE_LONGEST => {
@@ -163,7 +165,9 @@ impl Ear {
                 Kept::Open(frame) => self.to_agents(frame),
                 Kept::Waits => {}
                 Kept::Refused(frame) => match frame.message() {
-                    Message::Request { id, .. } => drop(self.ledger.tell(frame::error_reply(id, TOO_EARLY))),
+                    Message::Request { id, .. } => {
+                        let _ = self.ledger.tell(frame::error_reply(id, TOO_EARLY));
+                    }
                     Message::Notification { .. } | Message::Response { .. } => self.count_odd(),
                 },
             },
@@ -177,7 +181,7 @@ impl Ear {
             Message::Request { id, .. } => {
                 let id = id.to_owned();
                 if let Err(why) = self.pass_on(frame) {
-                    self.ledger.tell(frame::error_reply(&id, &why));
+                    let _ = self.ledger.tell(frame::error_reply(&id, &why));
                 }
             }
             // About a question of its own: the agent knows that by another number.
@@ -342,7 +346,7 @@ impl Listener for Ear {
                     About::Question(id) => {
                         self.count_odd();
                         if let Some(id) = id {
-                            self.ledger.tell(frame::error_reply(&id, UNREADABLE));
+                            let _ = self.ledger.tell(frame::error_reply(&id, UNREADABLE));
                         }
                     }
                     About::Unknown => {

@@ -60,7 +60,7 @@ impl Live {
 
     /// How the server refuses a list, if it does so in a way that shows a lost session.
     async fn refusal_of(&self, list: Kind) -> Option<Refusal> {
-        let reply = self.ask(list.method(), None)?.await.ok()?;
+        let reply = self.ask_when_room(list.method(), None).await?.await.ok()?;
         let Reply::Answer(frame) = reply else { return None };
         match frame.message() {
             Message::Response { outcome: Some((Outcome::Error, error)), .. } => Refusal::of(error),

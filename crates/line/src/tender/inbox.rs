@@ -17,6 +17,4 @@ pub(crate) enum Inbox {
     SessionLost(Generation, Seen),
     /// The machine slept. Told once every call meets the probe.
     Slept(oneshot::Sender<()>),
-    /// Somebody shares the line and wants something of a legacy server.
-    Wish(&'static str, String),
 }

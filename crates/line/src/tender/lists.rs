@@ -22,9 +22,6 @@ const READ_GAP: Duration = Duration::from_secs(1);
 const READ_AGAIN: Duration = Duration::from_secs(1);
 const READ_TRIES: u32 = 8;
 
-/// How long a server may take to answer what somebody who shares the line wants of it.
-const WISH: Duration = Duration::from_secs(5);
-
 /// Whether a generation's lists are being read: once at a time, however often the server says that they changed.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(super) enum Lists {
@@ -44,21 +41,12 @@ impl Running {
         match era {
             Era::Legacy => {
                 let link = Arc::clone(link);
-                drop(current.tasks.spawn(async move { wishes.repeat(&link).await }));
+                drop(current.tasks.spawn(async move { wishes.tell(&link).await }));
             }
             Era::Modern => drop(current.tasks.spawn(listen(Arc::clone(link), wishes, hello.meta(), seed))),
         }
         self.remembered = Some(era);
         self.tender.greetings.send_replace(Some(Arc::clone(&link.greeting)));
-    }
-
-    pub(super) fn wish(&mut self, method: &str, params: &str) {
-        if let Some(current) = &mut self.current
-            && let Some(link) = current.connection.live().filter(|link| link.era() == Era::Legacy)
-            && let Some(asking) = link.ask(method, Some(params))
-        {
-            current.tasks.spawn(async move { drop(tokio::time::timeout(WISH, asking).await) });
-        }
     }
 
     pub(super) fn read_lists(&mut self, generation: Generation) {
