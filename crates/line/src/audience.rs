@@ -20,7 +20,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::watch;
 
 use crate::basics::code::Code;
-pub(crate) use agent::{Agent, FromServer, Hears, in_words_of};
+pub(crate) use agent::{Agent, FromServer, Hears, WhileOpen, in_words_of};
 pub(crate) use parts::with_wholes;
 pub(crate) use tasks::TaskOwner;
 use tasks::Tasks;

@@ -5,8 +5,10 @@
 
 mod entry;
 mod ledger;
+mod question;
 #[cfg(all(test, shuttle))]
 mod races;
 
 pub(crate) use entry::{Entry, Heed, Lost, Reply};
 pub(crate) use ledger::{Ledger, NoSeat};
+pub(crate) use question::OpenQuestion;

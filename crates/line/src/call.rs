@@ -159,7 +159,8 @@ impl Call<'_> {
         shared.calls.fetch_add(1, Ordering::Relaxed);
         let arrived = self.options.arrived.unwrap_or_else(|| shared.clock.now());
         let (quiet, total) = self.options.deadline.limits(&policy.call);
-        let time = Time { deadline: self.options.deadline, quiet, total: arrived + total };
+        let still = policy.call.question_cap;
+        let time = Time { deadline: self.options.deadline, quiet, total: arrived + total, still };
         let mut record = self.record(self.safety());
         let _slot = self.slot(&record, time.of_a_turn(arrived, policy.call.hang_after)).await?;
         let mut earlier: Option<Earlier> = None;

@@ -27,6 +27,10 @@ use crate::stdio::LeftBehind;
 pub trait Listener: Send + Sync + 'static {
     /// Something whole came.
     fn hear(&self, item: Item);
+    /// The same on the exchange of the request of this number.
+    fn hear_during(&self, _id: u64, item: Item) {
+        self.hear(item);
+    }
     /// Something came, be it half a line.
     fn heard(&self);
     /// A request had an exchange of its own, and that brought no answer.

@@ -1,5 +1,6 @@
 //! One agent on a line: where it hears what the server says by itself.
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use linetender_core::Generation;
@@ -11,11 +12,16 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use super::{TASK_CHANGED, UPDATED};
 use crate::basics::params::without_modern_meta;
 
+/// Whatever lasts for as long as a question is open.
+pub(crate) type WhileOpen = Arc<dyn Any + Send + Sync>;
+
 /// Something that the server wants of the agent.
 #[derive(Clone, Debug)]
 pub(crate) struct FromServer {
     pub(crate) generation: Generation,
     pub(crate) frame: Frame,
+    /// Held for as long as it is open, if it is a question.
+    pub(crate) question: Option<WhileOpen>,
 }
 
 /// An agent on a line.
@@ -61,7 +67,7 @@ impl Agent {
         let on_streams = self.era == Era::Modern && params.is_some();
         let hears = self.hears.lock();
         if !*hears || (on_streams && (method == UPDATED || method == TASK_CHANGED)) {
-            let said = FromServer { generation, frame: frame.clone() };
+            let said = FromServer { generation, frame: frame.clone(), question: None };
             return !matches!(self.said.try_send(said), Err(TrySendError::Full(_)));
         }
         self.direct.try_send(in_words_of(self.era, frame, params)) != Err(NotTaken::Full)

@@ -1,7 +1,7 @@
 //! One call's seat in its generation's ledger. Reader, writer, canceller and drain race for it: the first wins.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use linetender_core::{
@@ -14,6 +14,7 @@ use linetender_wire::stdio::Residue;
 use linetender_wire::{Detail, Seen};
 use tokio::sync::oneshot;
 
+use super::question::Stand;
 use crate::basics::order::Place;
 use crate::basics::params::with_token;
 use crate::basics::progress::OnProgress;
@@ -92,6 +93,8 @@ pub(crate) struct Entry {
     progress_at: AtomicU64,
     /// How often the server redirected it, and it was sent again to the new place.
     redirects: AtomicU32,
+    /// For how long it stood still, if the server asked the agent something during it.
+    stand: OnceLock<Box<Stand>>,
     /// How its line begins: by that it is found in what a dead server left unread.
     head: [u8; HEAD],
 }
@@ -121,7 +124,8 @@ impl Entry {
             // As it is written: on one line.
             *kept = if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
         }
-        (Self { id, heed, seat, last, began, progress_at, redirects, head }, answer)
+        let stand = OnceLock::new();
+        (Self { id, heed, seat, last, began, progress_at, redirects, stand, head }, answer)
     }
 
     /// True if a dead server has read no byte of it.
@@ -133,6 +137,16 @@ impl Entry {
             }
             _ => false,
         }
+    }
+
+    /// For how long it stood still; made when it first does.
+    pub(super) fn stand(&self) -> &Stand {
+        self.stand.get_or_init(Box::default)
+    }
+
+    /// For how long it stood still. `None` if it never did.
+    pub(crate) fn stood(&self) -> Option<&Stand> {
+        self.stand.get().map(|stand| &**stand)
     }
 
     fn seat(&self) -> MutexGuard<'_, Seat> {

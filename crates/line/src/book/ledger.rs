@@ -11,6 +11,7 @@ use linetender_wire::seam::{Exchange, Loss, Outbox, Outgoing, Refused, Ticket};
 use tokio::sync::{Notify, oneshot};
 
 use super::entry::{Entry, Heed, Last, Notice, Reply};
+use super::question::OpenQuestion;
 use crate::basics::clock::Clock;
 use crate::basics::refusal::Refusal;
 use crate::basics::sync::{Mutex, MutexGuard};
@@ -311,6 +312,17 @@ impl Ledger {
     pub(crate) fn progressed(&self, id: u64, params: &str) -> bool {
         let entry = self.book().calls.get(&id).cloned();
         entry.inspect(|entry| entry.progressed(self.clock.now(), params)).is_some()
+    }
+
+    /// The server asks the agent something: during this call, or, where nothing says that, during any of those that wait.
+    pub(crate) fn question(&self, during: Option<u64>) -> OpenQuestion {
+        let book = self.book();
+        let waited = || book.waited.iter().filter_map(|id| book.calls.get(id));
+        let calls = match during.and_then(|id| book.calls.get(&id)) {
+            Some(call) => vec![Arc::clone(call)],
+            None => waited().cloned().collect(),
+        };
+        OpenQuestion::new(self.clock, calls)
     }
 
     /// The call that an error without an id is about, if it can only be about that.

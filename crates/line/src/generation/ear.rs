@@ -15,11 +15,11 @@ use linetender_wire::{About, Item, Redacted, Room, Seen};
 use tokio::sync::Notify;
 
 use super::stray::Stray;
-use crate::audience::{Audience, FromServer, UPDATED};
+use crate::audience::{Audience, FromServer, UPDATED, WhileOpen};
 use crate::basics::kind::Kind;
 use crate::basics::rooms::Rooms;
 use crate::basics::sync::{Mutex, MutexGuard};
-use crate::book::{Ledger, Reply};
+use crate::book::{Ledger, OpenQuestion, Reply};
 use crate::server::{Server, Stderr};
 use early::{Early, Kept};
 
@@ -100,7 +100,7 @@ impl Ear {
 
     /// The handshake is done, and agents can answer: they are passed what the server said so far, in its order.
     pub(crate) fn open(&self) {
-        self.early.open(|frame| self.to_agents(frame));
+        self.early.open(|frame| self.to_agents(frame, None));
     }
 
     /// Whether the handshake is done.
@@ -139,7 +139,8 @@ impl Ear {
         }
     }
 
-    fn hear_frame(&self, frame: Frame) {
+    /// Hears a message, which came on the exchange of a request of this number if it came on one.
+    fn hear_frame(&self, frame: Frame, during: Option<u64>) {
         // Only clients say these. Before anything else was heard, it is our own question that comes back (`cat`).
         if matches!(frame.message(), Message::Request { method: "initialize" | "server/discover", .. })
             && !self.spoke.load(Ordering::Relaxed)
@@ -162,7 +163,7 @@ impl Ear {
             // It answers a listening request of ours; agents have streams of their own, and acknowledgements of those.
             Message::Notification { method: "notifications/subscriptions/acknowledged", .. } => {}
             Message::Request { .. } | Message::Notification { .. } => match self.early.keep(frame) {
-                Kept::Open(frame) => self.to_agents(frame),
+                Kept::Open(frame) => self.to_agents(frame, during),
                 Kept::Waits => {}
                 Kept::Refused(frame) => match frame.message() {
                     Message::Request { id, .. } => {
@@ -176,17 +177,18 @@ impl Ear {
     }
 
     /// Passes on what is for agents.
-    fn to_agents(&self, frame: Frame) {
+    fn to_agents(&self, frame: Frame, during: Option<u64>) {
         match frame.message() {
             Message::Request { id, .. } => {
                 let id = id.to_owned();
-                if let Err(why) = self.pass_on(frame) {
+                let question = self.ledger.question(during);
+                if let Err(why) = self.pass_on(frame, Some(question)) {
                     let _ = self.ledger.tell(frame::error_reply(&id, &why));
                 }
             }
             // About a question of its own: the agent knows that by another number.
             Message::Notification { method: "notifications/cancelled", .. } => {
-                if self.pass_on(frame).is_err() {
+                if self.pass_on(frame, None).is_err() {
                     self.count_odd();
                 }
             }
@@ -271,8 +273,9 @@ impl Ear {
         }
     }
 
-    fn pass_on(&self, frame: Frame) -> Result<(), Cow<'static, str>> {
-        self.audience.ask(FromServer { generation: self.ledger.generation, frame })
+    fn pass_on(&self, frame: Frame, question: Option<OpenQuestion>) -> Result<(), Cow<'static, str>> {
+        let question = question.map(|question| Arc::new(question) as WhileOpen);
+        self.audience.ask(FromServer { generation: self.ledger.generation, frame, question })
     }
 }
 
@@ -316,13 +319,20 @@ impl Listener for Ear {
         self.rooms.as_ref().map(|rooms| rooms.room(&self.server, wanted))
     }
 
+    fn hear_during(&self, id: u64, item: Item) {
+        match item {
+            Item::Frame(frame) => self.hear_frame(frame, Some(id)),
+            other => self.hear(other),
+        }
+    }
+
     fn heard(&self) {
         self.ledger.signs.heard();
     }
 
     fn hear(&self, item: Item) {
         match item {
-            Item::Frame(frame) => self.hear_frame(frame),
+            Item::Frame(frame) => self.hear_frame(frame, None),
             Item::Noise(noise) => {
                 self.count_odd();
                 // Before the first message: after one it has shown that it can.

@@ -53,6 +53,10 @@ impl Listener for Relay {
         self.ear().hear(item);
     }
 
+    fn hear_during(&self, id: u64, item: Item) {
+        self.ear().hear_during(id, item);
+    }
+
     fn heard(&self) {
         self.ear().heard();
     }

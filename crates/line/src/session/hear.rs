@@ -291,7 +291,7 @@ impl Session {
     fn answer(&mut self, frame: &Frame) {
         let Some(open) = &mut self.open else { return };
         match frame.response_number().and_then(|number| open.questions.answered(number)) {
-            Some(Asker::Server(generation, id)) => {
+            Some(Asker::Server(generation, id, _)) => {
                 self.answer_server(frame.with_id(&id), generation);
             }
             Some(Asker::Round(answer)) => drop(answer.send(frame.clone())),
@@ -316,7 +316,7 @@ impl Session {
     }
 
     /// What the server asks, takes back, or says to streams of the agent's, as the agent is to read it.
-    fn heard_from_server(&mut self, FromServer { generation, frame }: &FromServer) -> Vec<Passed> {
+    fn heard_from_server(&mut self, FromServer { generation, frame, question }: &FromServer) -> Vec<Passed> {
         let Some(open) = &mut self.open else { return Vec::new() };
         match frame.message() {
             Message::Request { id, .. } => {
@@ -324,7 +324,7 @@ impl Session {
                 if open.questions.is_gone(*generation) || !open.line.hears(*generation) {
                     return Vec::new();
                 }
-                let number = open.questions.ask(Asker::Server(*generation, id.into()));
+                let number = open.questions.ask(Asker::Server(*generation, id.into(), question.clone()));
                 if number.is_none() {
                     // If it does not read either, it is not told: nothing may pile up for it.
                     let refusal = frame::error_reply(id, &too_many_questions());

@@ -244,7 +244,10 @@ fn hear(shared: &Shared, waits: Option<(&Frame, u64)>, data: &Bytes) -> bool {
         // Each request has an exchange of its own: what names none, elsewhere, is about no call (H21).
         let stray = matches!(frame.message(), Message::Response { id: None, .. });
         let item = if stray { Item::Noise(frame.text().clone()) } else { Item::Frame(frame) };
-        shared.listener.hear(item);
+        match waits {
+            Some((_, id)) => shared.listener.hear_during(id, item),
+            None => shared.listener.hear(item),
+        }
     }
     answered
 }
