@@ -8,6 +8,7 @@ mod ledger;
 mod question;
 #[cfg(all(test, shuttle))]
 mod races;
+mod usage;
 
 pub(crate) use entry::{Entry, Heed, Lost, Reply};
 pub(crate) use ledger::{Ledger, NoSeat};

@@ -18,7 +18,7 @@ mod wishes;
 pub(crate) use context::ServerContext;
 pub(crate) use dial::{Dial, DialNews};
 pub(crate) use dial_limit::{Counted, DialLimit};
-pub(crate) use ear::Ear;
+pub(crate) use ear::{Ear, ListsHeard, UNUSED};
 pub(crate) use link::{Connection, Link, Live, Probed};
 pub(crate) use listen::listen;
 pub(crate) use reach::Reach;

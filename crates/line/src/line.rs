@@ -465,7 +465,9 @@ impl Line {
 
     /// A list as it was last known, as the result of asking for it.
     pub(crate) fn known_list(&self, kind: Kind) -> Option<String> {
-        self.shared.catalogue.borrow().result(kind)
+        let catalogue = self.shared.catalogue.borrow().clone();
+        self.seen(&catalogue);
+        catalogue.result(kind)
     }
 
     /// Why nothing can be known of the server before somebody logs in, if that is so. Whoever asks tells an agent that it offers nothing

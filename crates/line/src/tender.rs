@@ -13,7 +13,7 @@ mod log;
 mod published;
 mod recover;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,6 +26,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::audience::Audience;
 use crate::basics::clock::Clock;
+use crate::basics::kind::Kind;
 use crate::basics::late::{LATE, UNREAD};
 use crate::basics::rooms::Rooms;
 use crate::book::Ledger;
@@ -62,6 +63,8 @@ enum News {
     SomeLists(Generation, Box<Reading>),
     /// A list that could not be read is tried again.
     ListsAgain(Generation),
+    /// A caller uses the server, the first one after the server may have said something that nobody could hear.
+    Used(Generation),
     /// No call is under way, and the generation is to be replaced.
     Quiet(Generation),
 }
@@ -96,6 +99,10 @@ struct Current {
     probing: Arc<AtomicBool>,
     effort: Effort,
     lists: Lists,
+    /// Lists to be read next.
+    wanted: BTreeSet<Kind>,
+    /// The task that waits for the next caller, if the server may have said something that nobody could hear.
+    gap: Option<AbortHandle>,
     /// Up to when readings are paid for: each costs a while, and a few may be owed.
     read_until: Option<tokio::time::Instant>,
     /// How often in a row a list could not be read.
@@ -250,7 +257,7 @@ impl Running {
             }
             Wake::Inbox(Some(Inbox::Overdue(generation))) => self.event(generation, Event::Overdue),
             Wake::Inbox(Some(Inbox::SessionLost(generation, seen))) => self.lost(generation, seen),
-            Wake::Inbox(Some(Inbox::Relist(generation))) => self.read_lists(generation),
+            Wake::Inbox(Some(Inbox::Relist(generation))) => self.read_lists(generation, Kind::ALL),
             Wake::Inbox(Some(Inbox::Expired)) => self.lists_expired(),
             Wake::Inbox(None) => {
                 self.abandoned = true;
@@ -262,11 +269,12 @@ impl Running {
             Wake::Keys => {}
             Wake::Nudge => {
                 self.heed_stray();
-                if let Some(current) = &self.current
-                    && current.connection.live().is_some()
-                    && current.ear.lists_changed()
+                // What it says of them before its handshake is over is about what is read then.
+                let live = self.current.as_ref().filter(|current| current.connection.live().is_some());
+                if let Some((generation, heard)) =
+                    live.map(|current| (current.generation, current.ear.lists_heard()))
                 {
-                    self.read_lists(current.generation);
+                    self.lists_heard(generation, heard);
                 }
             }
             Wake::Unused => self.stop_if_unused(now),
@@ -297,8 +305,12 @@ impl Running {
 
     fn slept(&mut self, now: linetender_core::Instant) {
         self.keys.iter().for_each(|keys| keys.ring.slept());
-        self.cell("sleep");
-        self.machine.handle_sleep(now);
+        let link = self.current.as_ref().and_then(|current| current.connection.link());
+        // A probe is use. The next call's own connection shows whether a server somewhere else is still there.
+        if !link.is_some_and(|link| link.reach.reconnect()) {
+            self.cell("sleep");
+            self.machine.handle_sleep(now);
+        }
         self.pump();
     }
 
@@ -349,7 +361,8 @@ impl Running {
             }
             News::Lists(generation, catalogue) => self.lists_read(generation, catalogue),
             News::SomeLists(generation, read) => self.lists_given(generation, *read, false),
-            News::ListsAgain(generation) => self.read_lists(generation),
+            News::ListsAgain(generation) => self.read_lists(generation, []),
+            News::Used(generation) => self.used_after_gap(generation),
             News::Quiet(generation) => {
                 if self.current(generation).is_some() {
                     self.cell(Command::Recycle.name());
@@ -488,12 +501,12 @@ impl Running {
         if let Some(current) = self.current(generation).filter(|_| dialing) {
             current.connection = Connection::Live(Arc::clone(live));
             // What it said of them so far is about what is read now.
-            current.ear.lists_changed();
+            current.ear.lists_heard();
             // What an agent answers to what it said so far must find it. No call is let in before that: the gate is still shut.
             self.publish_quietly();
             live.ear.open();
             self.restore(generation, live);
-            self.read_lists(generation);
+            self.read_lists(generation, Kind::ALL);
         }
         self.event(generation, Event::Dialled);
     }

@@ -12,6 +12,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::entry::{Entry, Heed, Last, Notice, Reply};
 use super::question::OpenQuestion;
+use super::usage::Usage;
 use crate::basics::clock::Clock;
 use crate::basics::refusal::Refusal;
 use crate::basics::sync::{Mutex, MutexGuard};
@@ -49,6 +50,8 @@ pub(crate) struct Ledger {
     pub(crate) ended: OnceLock<Arc<Why>>,
     /// Somebody wants to know when nothing is in flight any more.
     pub(crate) draining: AtomicBool,
+    /// When callers last used the server.
+    pub(crate) usage: Usage,
     /// Wakes the tender, which looks at what changed.
     pub(crate) nudge: Arc<Notify>,
 }
@@ -75,6 +78,7 @@ impl Ledger {
             last: Arc::default(),
             ended: OnceLock::new(),
             draining: AtomicBool::new(false),
+            usage: Usage::new(clock),
             nudge,
         }
     }
@@ -143,6 +147,9 @@ impl Ledger {
         let (entry, answer) =
             Entry::new(id, heed, record, self.clock.now(), Arc::clone(&self.last), frame.text());
         let entry = Arc::new(entry);
+        if entry.callers() {
+            self.usage.mark();
+        }
         // In the book first: whoever settles comes after the seal, so it finds this call, or the seal is found below.
         {
             let mut book = self.book();

@@ -187,6 +187,13 @@ impl Live {
         }
     }
 
+    /// The lists of which the server says that it tells when they change.
+    pub(crate) fn tells_of(&self) -> impl Iterator<Item = Kind> {
+        let result: serde_json::Value = serde_json::from_str(&self.greeting.result).unwrap_or_default();
+        let tells = move |kind: &Kind| result["capabilities"][kind.capability()]["listChanged"] == true;
+        Kind::ALL.into_iter().filter(tells)
+    }
+
     /// A list that is asked for beside a ping if the ping before brought nothing, and none ever did.
     fn list_instead(&self) -> Option<&'static str> {
         let [sent, answered] = &self.pings;

@@ -69,6 +69,10 @@ pub(crate) async fn listen(link: Arc<Live>, wishes: Arc<Wishes>, meta: Value, se
             Err(_) => return,
         }
         tokio::time::sleep(reopen.wait(opened.elapsed(), None).max(Duration::from_millis(1))).await;
+        tokio::select! {
+            () = link.ear.stream_wanted() => {}
+            () = wishes.changed.notified() => {}
+        }
     }
 }
 

@@ -75,6 +75,18 @@ impl Reach {
         }
     }
 
+    /// After a sleep: makes new connections to a server that needs no more than that; whether it is one. A process is asked whether it
+    /// still lives, and so is a server whose answers all come on one stream.
+    pub(crate) fn reconnect(&self) -> bool {
+        match self {
+            Self::Remote(remote) if remote.way() == Way::Streamable => {
+                remote.reconnect();
+                true
+            }
+            Self::Process(_) | Self::Remote(_) | Self::Hop(_) => false,
+        }
+    }
+
     /// What the server's processes do, if they are ours.
     pub(crate) fn work(&self) -> Option<Work> {
         match self {

@@ -1,5 +1,6 @@
 //! The listener of a server process, which may outlive the generation that started it.
 
+use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use linetender_wire::seam::{Listener, Loss};
@@ -75,6 +76,11 @@ impl Listener for Relay {
 
     fn gap(&self) {
         self.ear().gap();
+    }
+
+    fn stream_wanted(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let ear = self.ear();
+        Box::pin(async move { ear.stream_wanted().await })
     }
 
     fn wants_stderr(&self) -> bool {

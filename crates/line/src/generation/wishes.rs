@@ -203,6 +203,8 @@ impl Wishes {
                 self.changed.notified().await;
                 continue;
             };
+            // Whoever wants to hear of something uses the server.
+            link.ledger.usage.mark();
             let Some(answer) = link.ask_when_room(method, Some(&params)).await else { return };
             // One that a server never answers must not keep the next from being asked.
             let _ = tokio::time::timeout(ANSWER, answer).await;

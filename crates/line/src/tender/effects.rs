@@ -1,5 +1,6 @@
 //! Doing what the core wants done: its effects, in its order.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -111,7 +112,8 @@ impl Running {
         let ledger = Arc::new(ledger);
         let (server, audience) = (&self.tender.server, Arc::clone(&self.tender.audience));
         let rooms = self.tender.rooms.clone();
-        let ear = Arc::new(Ear::new(Arc::clone(&ledger), audience).of(server, rooms));
+        let wishes = Arc::clone(&self.tender.wishes);
+        let ear = Arc::new(Ear::new(Arc::clone(&ledger), audience).of(server, rooms, wishes));
         if let Some(process) = &inherited {
             process.turn_to(Arc::clone(&ear));
         }
@@ -150,6 +152,8 @@ impl Running {
             probing,
             effort: Effort::default(),
             lists,
+            wanted: BTreeSet::new(),
+            gap: None,
             read_until: None,
             unread: 0,
             stray: None,
