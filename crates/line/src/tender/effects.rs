@@ -1,6 +1,5 @@
 //! Doing what the core wants done: its effects, in its order.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,10 +32,9 @@ impl Running {
             }
             match self.at_once.pop_front() {
                 Some((generation, event)) => self.event(generation, event),
-                None => break,
+                None => return,
             }
         }
-        self.end_kept();
     }
 
     fn run(&mut self, effect: Effect) {
@@ -45,10 +43,8 @@ impl Running {
             Effect::Dial { generation } => self.dial(generation),
             Effect::Probe { generation } => self.probe(generation),
             Effect::Seal { .. } => {
-                let keeps = self.keeps_process();
-                if let Some(current) = &mut self.current {
-                    current.hands_over = keeps;
-                    if keeps { current.ledger.hand_over() } else { current.ledger.seal() }
+                if let Some(current) = &self.current {
+                    current.ledger.seal();
                 }
             }
             Effect::Drain { generation } => self.drain(generation),
@@ -104,19 +100,10 @@ impl Running {
     fn dial(&mut self, generation: Generation) {
         let keys = self.keys.as_mut().map(Credentials::dialled);
         let (tell_wire, wire) = mpsc::channel(16);
-        let ledger = Ledger::new(generation, self.tender.clock, Arc::clone(&self.nudge));
-        let (ledger, wire, inherited) = match self.kept.take() {
-            Some(kept) => (ledger.numbered_after(kept.last_id), kept.wire, Some(kept.process)),
-            None => (ledger, wire, None),
-        };
-        let ledger = Arc::new(ledger);
+        let ledger = Arc::new(Ledger::new(generation, self.tender.clock, Arc::clone(&self.nudge)));
         let (server, audience) = (&self.tender.server, Arc::clone(&self.tender.audience));
         let rooms = self.tender.rooms.clone();
-        let wishes = Arc::clone(&self.tender.wishes);
-        let ear = Arc::new(Ear::new(Arc::clone(&ledger), audience).of(server, rooms, wishes));
-        if let Some(process) = &inherited {
-            process.turn_to(Arc::clone(&ear));
-        }
+        let ear = Arc::new(Ear::new(Arc::clone(&ledger), audience).of(server, rooms));
         let probing = Arc::new(AtomicBool::new(false));
         let dial = Dial {
             generation,
@@ -131,7 +118,6 @@ impl Running {
             probing: Arc::clone(&probing),
             patient: self.patient,
             keys,
-            kept: inherited.clone(),
         };
         let news = self.news.0.clone();
         let mut tasks = JoinSet::new();
@@ -152,15 +138,11 @@ impl Running {
             probing,
             effort: Effort::default(),
             lists,
-            wanted: BTreeSet::new(),
-            gap: None,
             read_until: None,
             unread: 0,
             stray: None,
             tasks,
             broken: false,
-            inherited,
-            hands_over: false,
         });
     }
 
@@ -182,7 +164,7 @@ impl Running {
     fn drain(&mut self, generation: Generation) {
         let news = self.news.0.clone();
         let Some(current) = &mut self.current else { return };
-        match current.connection.link().cloned().filter(|_| !current.hands_over) {
+        match current.connection.link().cloned() {
             Some(link) => drop(current.tasks.spawn(async move {
                 link.reach.drain().await;
                 let _ = news.send(News::Drained(generation)).await;
@@ -209,17 +191,11 @@ impl Running {
             // A tender that panicked while it dialled: there is nothing to end.
             return self.at_once.push_back((generation, Event::Gone(None)));
         };
-        if current.hands_over {
-            self.keep_process();
-            return self.at_once.push_back((generation, Event::Gone(None)));
-        }
-        if let Some(link) = current.connection.link() {
-            order(&link.reach);
-        } else {
+        match current.connection.link() {
+            Some(link) => order(&link.reach),
             // It never had a process, or the dial had just made one: dropping the dial drops that too, and when the last
             // who could speak of it is gone, so is the tree.
-            current.tasks.abort_all();
-            current.inherited.iter().for_each(|process| process.kill());
+            None => current.tasks.abort_all(),
         }
         if !current.wire_open {
             self.at_once.push_back((generation, Event::Gone(None)));

@@ -15,7 +15,6 @@ mod outcomes;
 mod parking;
 mod rig;
 mod starts;
-mod strangers;
 // The words of a Linux system are in them.
 #[cfg(target_os = "linux")]
 mod texts;

@@ -18,4 +18,3 @@ mod look;
 mod order;
 mod peer;
 mod questions;
-mod queues;
