@@ -12,6 +12,9 @@ use crate::time::Instant;
 /// How long calls are still refused after the first refusal was written. A batch of parallel calls is refused as a whole.
 pub const NOTICE_LASTS: Duration = Duration::from_secs(1);
 
+/// How often an agent is told of one loss, if it gives up the calls that tell it: one that gives up each call is not refused for ever.
+const NOTICE_TIMES: u8 = 3;
+
 /// The identity of a context. A later context has a higher one.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ContextId(u64);
@@ -67,6 +70,8 @@ pub struct ContextUse {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Notice {
     told_at: Option<Instant>,
+    /// How often the agent was told.
+    times_told: u8,
 }
 
 impl ContextUse {
@@ -105,15 +110,19 @@ impl ContextUse {
 
     /// The agent was told.
     pub fn tells(&mut self, now: Instant) {
-        if let Some(notice) = &mut self.notice {
-            notice.told_at = notice.told_at.or(Some(now));
+        if let Some(notice) = &mut self.notice
+            && notice.told_at.is_none()
+        {
+            *notice = Notice { told_at: Some(now), times_told: notice.times_told + 1 };
         }
     }
 
-    /// The agent had given up the call by which it was told, so it may have read nothing.
+    /// The agent had given up the call by which it was told, so it may have read nothing. It is told again, up to three times.
     pub fn was_not_told(&mut self, now: Instant) {
         self.expire(now);
-        if let Some(notice) = &mut self.notice {
+        if let Some(notice) = &mut self.notice
+            && notice.times_told < NOTICE_TIMES
+        {
             notice.told_at = None;
         }
     }
@@ -131,7 +140,7 @@ impl ContextUse {
 mod tests {
     use core::time::Duration;
 
-    use super::{CallEffect, ContextId, ContextUse, NOTICE_LASTS};
+    use super::{CallEffect, ContextId, ContextUse, NOTICE_LASTS, NOTICE_TIMES};
     use crate::policy::ServerState;
     use crate::time::Instant;
 
@@ -177,6 +186,21 @@ mod tests {
         of.tells(later);
         of.was_not_told(later + NOTICE_LASTS);
         assert!(!of.enters(Some(B), later + NOTICE_LASTS), "it has gone on since");
+    }
+
+    #[test]
+    fn an_agent_that_gives_up_every_call_is_told_three_times() {
+        let mut of = used(A);
+        let mut now = T0;
+        for _ in 0..NOTICE_TIMES {
+            assert!(of.enters(Some(B), now));
+            of.tells(now);
+            now = now + NOTICE_LASTS / 10;
+            of.was_not_told(now);
+            of.was_not_told(now);
+        }
+        assert!(of.enters(Some(B), now), "the last notice lasts as long as any");
+        assert!(!of.enters(Some(B), now + NOTICE_LASTS));
     }
 
     #[test]
