@@ -10,6 +10,7 @@ mod tools;
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -61,6 +62,8 @@ struct Server {
     calls: Mutex<u32>,
     /// What whoever greeted it can do.
     declared: Mutex<Value>,
+    /// Whether anybody initialized it.
+    initialized: AtomicBool,
     /// The call that waits for the agent's answer.
     asked: Mutex<Option<Value>>,
     /// Who wants to hear of what.
@@ -91,7 +94,9 @@ impl Server {
         let (pen, listens) = (Mutex::new(pen), Listens::default());
         let (calls, declared, asked) = (Mutex::new(0), Mutex::default(), Mutex::default());
         let tasks = tasks::Tasks::default();
-        let server = Arc::new(Self { flags, pen, calls, declared, asked, listens, tasks, habits });
+        let initialized = AtomicBool::new(false);
+        let server =
+            Arc::new(Self { flags, pen, calls, declared, initialized, asked, listens, tasks, habits });
         server.save_on_signal();
         Ok(server)
     }
@@ -165,6 +170,19 @@ impl Server {
 
     fn request(self: &Arc<Self>, message: &Value) -> Option<ExitCode> {
         let (id, params) = (&message["id"], &message["params"]);
+        let method = message["method"].as_str().unwrap_or_default();
+        if method == "initialize" {
+            self.initialized.store(true, Ordering::Relaxed);
+        }
+        // As the Python SDK does, which answers pings.
+        if let Some(code) = self.flags.strangers
+            && !self.initialized.load(Ordering::Relaxed)
+            && !matches!(method, "ping" | "server/discover")
+        {
+            self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("stranger", method);
+            refuse(id, code, "Invalid request parameters");
+            return None;
+        }
         match message["method"].as_str().unwrap_or_default() {
             "server/discover" => match self.flags.spoken {
                 Spoken::Legacy => refuse(id, -32601, "method not found"),

@@ -86,7 +86,8 @@ fn print_table(found: &[Found]) -> io::Result<()> {
     let table = table(found);
     let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
     write!(out, "{}", table.fitted(width))?;
-    for sentence in sharing(found, processes::memory).into_iter().chain(retries(found)) {
+    for sentence in sharing(found, processes::memory).into_iter().chain(retries(found)).chain(unheard(found))
+    {
         writeln!(out, "\n{sentence}")?;
     }
     Ok(())
@@ -148,6 +149,29 @@ fn retries(found: &[Found]) -> Vec<String> {
     let sentences = retried.map(|(pid, server)| {
         let name = &server.server;
         format!("{name} (linetender {pid}): calls sent again: {}.", by_reason(&server.retries))
+    });
+    sentences.map(|sentence| visible::line(&sentence).into_owned()).collect()
+}
+
+/// Silence of a server at a URL that says nothing yet, in milliseconds.
+const HEARD_LATELY: u64 = 60_000;
+
+/// Servers at a URL that nobody has used for a while, and when they were last heard: they are not asked whether they are still there.
+fn unheard(found: &[Found]) -> Vec<String> {
+    let reports = found.iter().filter_map(|found| match &found.reply {
+        Reply::Report(report) => Some(report),
+        Reply::Silent(_) => None,
+    });
+    let lines = reports.flat_map(|report| report.lines.iter().map(|line| (report.holder.pid, line)));
+    let remote =
+        lines.filter(|(_, line)| line.pid.is_none() && line.keeper.is_none() && line.health.is_none());
+    let sentences = remote.filter_map(|(pid, line)| {
+        let heard = line.heard_millis.filter(|heard| *heard >= HEARD_LATELY)?;
+        let server = &line.server;
+        Some(format!(
+            "{server} (linetender {pid}) was last heard {} ago; it is not asked while nobody uses it.",
+            age(heard)
+        ))
     });
     sentences.map(|sentence| visible::line(&sentence).into_owned()).collect()
 }
@@ -268,7 +292,7 @@ pub(crate) fn age(millis: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{age, table, tokens};
+    use super::{age, table, tokens, unheard};
     use linetender_holder::holder::{Found, Reply, Silence};
     use serde_json::json;
 
@@ -290,6 +314,31 @@ mod tests {
         let found =
             [Found { pid: 4000, reply: report }, Found { pid: 4002, reply: Reply::Silent(Silence::Stopped) }];
         insta::assert_snapshot!(anstream::adapter::strip_str(&table(&found).fitted(None)).to_string());
+    }
+
+    #[test]
+    fn h39_a_server_somewhere_else_that_nobody_used_for_a_while_is_said_when_it_was_last_heard() {
+        let line = |server: &str, more: serde_json::Value| {
+            let mut line = json!({ "server": server, "state": "up", "generation": 1, "since": "-", "since_millis": 1,
+                "budget_millis": 1, "budget_most_millis": 1 });
+            line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            line
+        };
+        let report = json!({
+            "version": 1,
+            "holder": { "pid": 4000, "door": "run", "version": "1", "began": "-", "began_millis": 1 },
+            "lines": [
+                line("remote", json!({ "heard_millis": 7_300_000 })),
+                line("lately", json!({ "heard_millis": 59_000 })),
+                line("command", json!({ "heard_millis": 7_300_000, "pid": 4001 })),
+                line("down", json!({})),
+            ],
+        });
+        let found = [Found { pid: 4000, reply: Reply::Report(serde_json::from_value(report).unwrap()) }];
+        assert_eq!(
+            unheard(&found),
+            ["remote (linetender 4000) was last heard 2h 1m ago; it is not asked while nobody uses it."]
+        );
     }
 
     #[test]

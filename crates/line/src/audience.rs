@@ -16,10 +16,11 @@ use linetender_core::Generation;
 use linetender_wire::frame::{Frame, Message};
 use linetender_wire::handshake::Era;
 use linetender_wire::renewed;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::watch;
 
 use crate::basics::code::Code;
-pub(crate) use agent::{Agent, FromServer, Hears, in_words_of};
+pub(crate) use agent::{Agent, FromServer, Hears, WhileOpen, in_words_of};
 pub(crate) use parts::with_wholes;
 pub(crate) use tasks::TaskOwner;
 use tasks::Tasks;
@@ -35,6 +36,10 @@ pub fn is_level(level: &str) -> bool {
 
 /// What servers ask agents.
 const QUESTIONS: [&str; 3] = ["roots/list", "sampling/createMessage", "elicitation/create"];
+
+/// What a server is told that asks what no agent can answer.
+const NO_AGENT: &str =
+    r#"{"code":-32601,"message":"linetender: no connected agent can answer this request"}"#;
 
 /// The notification that a resource changed.
 pub(crate) const UPDATED: &str = "notifications/resources/updated";
@@ -235,7 +240,10 @@ impl Audience {
         match &self.listeners().alone {
             // A modern agent knows no questions from servers.
             Some(agent) if agent.era == Era::Legacy => {
-                agent.said.try_send(said).map_err(|_| too_many_questions().into())
+                agent.said.try_send(said).map_err(|error| match error {
+                    TrySendError::Full(_) => too_many_questions().into(),
+                    TrySendError::Closed(_) => NO_AGENT.into(),
+                })
             }
             _ => {
                 if let Message::Request { method, .. } = said.frame.message()
@@ -243,8 +251,7 @@ impl Audience {
                 {
                     self.wants(method);
                 }
-                Err(r#"{"code":-32601,"message":"linetender: no connected agent can answer this request"}"#
-                    .into())
+                Err(NO_AGENT.into())
             }
         }
     }

@@ -11,6 +11,7 @@ pub(crate) mod next_try;
 pub(crate) mod order;
 pub(crate) mod params;
 pub(crate) mod progress;
+pub(crate) mod refusal;
 pub(crate) mod rooms;
 pub(crate) mod rpc_error;
 pub(crate) mod said;

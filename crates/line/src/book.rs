@@ -5,8 +5,11 @@
 
 mod entry;
 mod ledger;
+mod question;
 #[cfg(all(test, shuttle))]
 mod races;
+mod usage;
 
 pub(crate) use entry::{Entry, Heed, Lost, Reply};
 pub(crate) use ledger::{Ledger, NoSeat};
+pub(crate) use question::OpenQuestion;

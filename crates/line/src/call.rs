@@ -6,6 +6,7 @@ mod context;
 mod options;
 mod out;
 mod progress;
+mod session;
 mod told;
 pub(crate) mod turns;
 
@@ -158,7 +159,8 @@ impl Call<'_> {
         shared.calls.fetch_add(1, Ordering::Relaxed);
         let arrived = self.options.arrived.unwrap_or_else(|| shared.clock.now());
         let (quiet, total) = self.options.deadline.limits(&policy.call);
-        let time = Time { deadline: self.options.deadline, quiet, total: arrived + total };
+        let still = policy.call.question_cap;
+        let time = Time { deadline: self.options.deadline, quiet, total: arrived + total, still };
         let mut record = self.record(self.safety());
         let _slot = self.slot(&record, time.of_a_turn(arrived, policy.call.hang_after)).await?;
         let mut earlier: Option<Earlier> = None;
@@ -194,27 +196,29 @@ impl Call<'_> {
                 return Err(self.held_back(loss, &record));
             }
             let mut lost = match self.attempt(&link, record, &mut retry, until, time, course).await {
-                Try::Answer(frame) => {
-                    self.uses(&link);
-                    let answer = Reply::new(frame, link.era());
-                    if answer.error().is_none() {
-                        shared.wishes.granted(self.method, self.params);
-                        match (self.method, self.options.tasks) {
-                            ("tools/call", Some(owner)) => {
-                                shared.audience.answered(link.generation, owner, answer.result());
+                Try::Answer(frame) => match self.judged(&link, frame, record, until).await {
+                    Ok(answer) => {
+                        self.uses(&link);
+                        if answer.error().is_none() {
+                            shared.wishes.granted(self.method, self.params);
+                            match (self.method, self.options.tasks) {
+                                ("tools/call", Some(owner)) => {
+                                    shared.audience.answered(link.generation, owner, answer.result());
+                                }
+                                ("tools/call", None) => {
+                                    shared.audience.answered_alone(link.generation, answer.result());
+                                }
+                                _ => {}
                             }
-                            ("tools/call", None) => {
-                                shared.audience.answered_alone(link.generation, answer.result());
-                            }
-                            _ => {}
                         }
+                        // MCP 2026-07-28: -32021, the request needs a capability that the client did not declare.
+                        if answer.error().is_some_and(lacks_capability) {
+                            shared.audience.wants("a capability that is not declared here (-32021)");
+                        }
+                        return Ok(answer);
                     }
-                    // MCP 2026-07-28: -32021, the request needs a capability that the client did not declare.
-                    if answer.error().is_some_and(lacks_capability) {
-                        shared.audience.wants("a capability that is not declared here (-32021)");
-                    }
-                    return Ok(answer);
-                }
+                    Err(lost) => lost,
+                },
                 Try::Over(kind, record, cause) => {
                     if kind == CallErrorKind::BadAnswer {
                         self.uses(&link);

@@ -102,6 +102,11 @@ impl Catalogue {
         self.lists.keys().copied()
     }
 
+    /// A list that this generation gave, tools before others.
+    pub(crate) fn given(&self) -> Option<Kind> {
+        self.kinds().find(|kind| !self.kept.contains(kind))
+    }
+
     /// Whether it says anything of the server, be it of this line or of one before.
     pub(crate) fn is_known(&self) -> bool {
         self.generation > 0 || self.remembered
@@ -117,6 +122,11 @@ impl Catalogue {
         self.unread.is_empty() && self.kept.is_empty()
     }
 
+    /// Lists that this generation says it has, and did not give.
+    pub(crate) fn missing(&self) -> BTreeSet<Kind> {
+        &self.unread | &self.kept
+    }
+
     /// A whole list as the result of asking for it, if it is known.
     pub(crate) fn result(&self, kind: Kind) -> Option<String> {
         let items = self.lists.get(&kind)?;
@@ -129,9 +139,9 @@ impl Catalogue {
         self.shelf.freshness(kind)
     }
 
-    /// Whether the time of a list is over of which the server does not tell when it changes.
-    pub(crate) fn is_due(&self) -> bool {
-        self.shelf.is_due()
+    /// The lists whose time is over, of which the server does not tell when they change.
+    pub(crate) fn due(&self) -> BTreeSet<Kind> {
+        self.shelf.due()
     }
 
     /// Somebody looks at its lists: has them read again if their time is over. `ask` returns false if it could not be heard.

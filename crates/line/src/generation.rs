@@ -10,14 +10,17 @@ mod ear;
 mod link;
 mod listen;
 mod reach;
+mod relay;
+mod session_check;
 mod stray;
 mod wishes;
 
 pub(crate) use context::ServerContext;
 pub(crate) use dial::{Dial, DialNews};
 pub(crate) use dial_limit::{Counted, DialLimit};
-pub(crate) use ear::Ear;
+pub(crate) use ear::{Ear, ListsHeard, UNUSED};
 pub(crate) use link::{Connection, Link, Live, Probed};
 pub(crate) use listen::listen;
 pub(crate) use reach::Reach;
+pub(crate) use relay::Process;
 pub(crate) use wishes::{RESOURCES, Wishes};

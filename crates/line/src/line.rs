@@ -20,6 +20,7 @@ use linetender_core::{
 use linetender_wire::Slept;
 use linetender_wire::frame::Passed;
 use linetender_wire::handshake::{Era, Greeting, Hello};
+use linetender_wire::seam::Refused;
 use linetender_wire::stdio::far_side;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -424,9 +425,12 @@ impl Line {
         }
     }
 
-    /// Tells the server something, if it is up and the generation that this is for. `false`: it does not read now.
-    pub(crate) fn tell(&self, text: impl Into<Passed>, only: Option<Generation>) -> bool {
-        self.live(only).is_none_or(|live| live.ledger.tell(text))
+    /// Tells the server something, if it is up and the generation that this is for.
+    ///
+    /// # Errors
+    /// If it does not read now, or is not there.
+    pub(crate) fn tell(&self, text: impl Into<Passed>, only: Option<Generation>) -> Result<(), Refused> {
+        self.live(only).ok_or(Refused::Sealed)?.ledger.tell(text)
     }
 
     /// The same, and waits while the server does not read.
@@ -461,7 +465,9 @@ impl Line {
 
     /// A list as it was last known, as the result of asking for it.
     pub(crate) fn known_list(&self, kind: Kind) -> Option<String> {
-        self.shared.catalogue.borrow().result(kind)
+        let catalogue = self.shared.catalogue.borrow().clone();
+        self.seen(&catalogue);
+        catalogue.result(kind)
     }
 
     /// Why nothing can be known of the server before somebody logs in, if that is so. Whoever asks tells an agent that it offers nothing

@@ -6,6 +6,7 @@ pub(crate) mod signs;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use linetender_core::{
     Budget, Cause, Conclusion, Cost, Detail as CauseDetail, Gate, Generation, Instant, Leaf, NoteKind, Plan,
@@ -155,6 +156,11 @@ impl Status {
     /// same generation.
     pub fn health(&self) -> Option<Health> {
         self.signs.as_ref().and_then(|signs| signs.health())
+    }
+
+    /// How long ago the server was last heard, while it serves. One at a URL is asked nothing while nobody uses it.
+    pub fn last_heard(&self) -> Option<Duration> {
+        self.signs.as_ref().map(|signs| self.clock.now().since(signs.heard_at()))
     }
 
     /// Whether an operator took it out of service: it is parked for that, or about to be.

@@ -5,6 +5,7 @@ mod effort;
 mod exit;
 mod idle;
 mod inbox;
+mod kept;
 mod keys;
 mod left;
 mod lists;
@@ -12,7 +13,7 @@ mod log;
 mod published;
 mod recover;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,17 +26,19 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::audience::Audience;
 use crate::basics::clock::Clock;
+use crate::basics::kind::Kind;
 use crate::basics::late::{LATE, UNREAD};
 use crate::basics::rooms::Rooms;
 use crate::book::Ledger;
 use crate::catalogue::{Catalogue, Reading};
-use crate::generation::{Connection, Counted, DialLimit, DialNews, Ear, Link, Live, Probed, Wishes};
+use crate::generation::{Connection, Counted, DialLimit, DialNews, Ear, Link, Live, Probed, Process, Wishes};
 use crate::keys::{KeyRing, KeyTask};
 use crate::server::Server;
 use crate::status::{Aside, Status, Waits, Why};
 use effort::Effort;
 use idle::Unused;
 pub(crate) use inbox::Inbox;
+use kept::Kept;
 use keys::Credentials;
 use left::Left;
 use lists::Lists;
@@ -60,6 +63,8 @@ enum News {
     SomeLists(Generation, Box<Reading>),
     /// A list that could not be read is tried again.
     ListsAgain(Generation),
+    /// A caller uses the server, the first one after the server may have said something that nobody could hear.
+    Used(Generation),
     /// No call is under way, and the generation is to be replaced.
     Quiet(Generation),
 }
@@ -94,6 +99,10 @@ struct Current {
     probing: Arc<AtomicBool>,
     effort: Effort,
     lists: Lists,
+    /// Lists to be read next.
+    wanted: BTreeSet<Kind>,
+    /// The task that waits for the next caller, if the server may have said something that nobody could hear.
+    gap: Option<AbortHandle>,
     /// Up to when readings are paid for: each costs a while, and a few may be owed.
     read_until: Option<tokio::time::Instant>,
     /// How often in a row a list could not be read.
@@ -104,6 +113,10 @@ struct Current {
     tasks: JoinSet<()>,
     /// Whether the tender panicked while it had this: then no step of its end is sure to have been done.
     broken: bool,
+    /// Its process, if that is the one of the generation before.
+    inherited: Option<Process>,
+    /// Whether its process goes to the next generation.
+    hands_over: bool,
 }
 
 pub(crate) struct Tender {
@@ -156,6 +169,8 @@ struct Running {
     panics: Panics,
     unused: Unused,
     left: Left,
+    /// A process between two generations.
+    kept: Option<Kept>,
 }
 
 impl Tender {
@@ -185,6 +200,7 @@ impl Tender {
             panics: Panics::default(),
             unused,
             left: Left::default(),
+            kept: None,
         });
         running.supervised().await;
     }
@@ -240,9 +256,9 @@ impl Running {
                 let _ = reply.send(());
             }
             Wake::Inbox(Some(Inbox::Overdue(generation))) => self.event(generation, Event::Overdue),
-            Wake::Inbox(Some(Inbox::Relist(generation))) => self.read_lists(generation),
+            Wake::Inbox(Some(Inbox::SessionLost(generation, seen))) => self.lost(generation, seen),
+            Wake::Inbox(Some(Inbox::Relist(generation))) => self.read_lists(generation, Kind::ALL),
             Wake::Inbox(Some(Inbox::Expired)) => self.lists_expired(),
-            Wake::Inbox(Some(Inbox::Wish(method, params))) => self.wish(method, &params),
             Wake::Inbox(None) => {
                 self.abandoned = true;
                 self.machine.handle_command(now, Command::Close);
@@ -253,11 +269,12 @@ impl Running {
             Wake::Keys => {}
             Wake::Nudge => {
                 self.heed_stray();
-                if let Some(current) = &self.current
-                    && current.connection.live().is_some()
-                    && current.ear.lists_changed()
+                // What it says of them before its handshake is over is about what is read then.
+                let live = self.current.as_ref().filter(|current| current.connection.live().is_some());
+                if let Some((generation, heard)) =
+                    live.map(|current| (current.generation, current.ear.lists_heard()))
                 {
-                    self.read_lists(current.generation);
+                    self.lists_heard(generation, heard);
                 }
             }
             Wake::Unused => self.stop_if_unused(now),
@@ -288,8 +305,12 @@ impl Running {
 
     fn slept(&mut self, now: linetender_core::Instant) {
         self.keys.iter().for_each(|keys| keys.ring.slept());
-        self.cell("sleep");
-        self.machine.handle_sleep(now);
+        let link = self.current.as_ref().and_then(|current| current.connection.link());
+        // A probe is use. The next call's own connection shows whether a server somewhere else is still there.
+        if !link.is_some_and(|link| link.reach.reconnect()) {
+            self.cell("sleep");
+            self.machine.handle_sleep(now);
+        }
         self.pump();
     }
 
@@ -309,6 +330,9 @@ impl Running {
             News::Dial(generation, DialNews::Started) => {
                 self.waits(generation, Waits::Nothing);
                 self.event(generation, Event::Started);
+                if self.current(generation).is_some_and(|current| current.inherited.is_some()) {
+                    self.event(generation, Event::FirstByte);
+                }
             }
             News::Dial(generation, DialNews::Linked(link)) => self.linked(generation, link),
             News::Dial(generation, DialNews::Greeted(live)) => self.greeted(generation, &live),
@@ -337,7 +361,8 @@ impl Running {
             }
             News::Lists(generation, catalogue) => self.lists_read(generation, catalogue),
             News::SomeLists(generation, read) => self.lists_given(generation, *read, false),
-            News::ListsAgain(generation) => self.read_lists(generation),
+            News::ListsAgain(generation) => self.read_lists(generation, []),
+            News::Used(generation) => self.used_after_gap(generation),
             News::Quiet(generation) => {
                 if self.current(generation).is_some() {
                     self.cell(Command::Recycle.name());
@@ -476,12 +501,12 @@ impl Running {
         if let Some(current) = self.current(generation).filter(|_| dialing) {
             current.connection = Connection::Live(Arc::clone(live));
             // What it said of them so far is about what is read now.
-            current.ear.lists_changed();
+            current.ear.lists_heard();
             // What an agent answers to what it said so far must find it. No call is let in before that: the gate is still shut.
             self.publish_quietly();
             live.ear.open();
             self.restore(generation, live);
-            self.read_lists(generation);
+            self.read_lists(generation, Kind::ALL);
         }
         self.event(generation, Event::Dialled);
     }

@@ -35,7 +35,7 @@ pub(crate) fn reply(speaks: Speaks, method: &str) -> Reply {
             "protocolVersion": "2025-11-25", "capabilities": capabilities(),
             "serverInfo": { "name": "simulated", "version": "1" },
         })),
-        ("ping", Speaks::Legacy(_)) => Reply::Result(json!({})),
+        ("ping" | "resources/subscribe", Speaks::Legacy(_)) => Reply::Result(json!({})),
         ("tools/list", _) => Reply::Result(json!({
             "resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": tools(),
         })),

@@ -4,6 +4,7 @@
 //! once. The agent never gives up by itself: what ends a call is linetender.
 
 mod network;
+mod unused;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

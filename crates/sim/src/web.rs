@@ -13,6 +13,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
+#[cfg(test)]
+pub(crate) use manners::Own;
 pub(crate) use manners::{Manners, Unknown};
 
 use crate::net::{End, Net};
@@ -44,6 +46,8 @@ struct House {
     answers: BTreeMap<String, String>,
     /// When somebody opened a stream of the host's own. Outlives the host.
     opened: Vec<Duration>,
+    /// Methods of all requests that came. Outlives the host too.
+    requests: Vec<String>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -86,7 +90,8 @@ impl Web {
         lock(&self.connections).drain(..).for_each(|task| task.abort());
         self.net.reset();
         let mut house = lock(&self.house);
-        *house = House { opened: std::mem::take(&mut house.opened), last: house.last, ..House::default() };
+        let (opened, requests) = (std::mem::take(&mut house.opened), std::mem::take(&mut house.requests));
+        *house = House { opened, requests, last: house.last, ..House::default() };
     }
 
     pub(crate) fn stand_up(&self) {
@@ -118,6 +123,12 @@ impl Web {
     /// When streams of its own were opened.
     pub(crate) fn opened(&self) -> Vec<Duration> {
         lock(&self.house).opened.clone()
+    }
+
+    /// The JSON-RPC methods of all requests that came, or their HTTP methods.
+    #[cfg(test)]
+    pub(crate) fn requests(&self) -> Vec<String> {
+        lock(&self.house).requests.clone()
     }
 
     fn new_session(&self) -> String {

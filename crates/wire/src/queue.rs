@@ -47,7 +47,11 @@ pub fn queue<T: Weigh>(messages: usize, bytes: usize) -> (Sender<T>, Receiver<T>
 }
 
 fn pieces_of(message: &impl Weigh, all: u32) -> u32 {
-    u32::try_from(message.bytes() / PIECE + 1).unwrap_or(u32::MAX).min(all)
+    pieces_of_bytes(message.bytes(), all)
+}
+
+fn pieces_of_bytes(bytes: usize, all: u32) -> u32 {
+    u32::try_from(bytes / PIECE + 1).unwrap_or(u32::MAX).min(all)
 }
 
 impl<T: Weigh> Sender<T> {
@@ -64,6 +68,20 @@ impl<T: Weigh> Sender<T> {
         })?;
         room.forget();
         Ok(())
+    }
+
+    /// Returns when there is room for so many bytes. Another sender may take it first.
+    ///
+    /// # Errors
+    /// If nobody is at the other end.
+    pub async fn room_for(&self, bytes: usize) -> Result<(), NotTaken> {
+        let pieces = pieces_of_bytes(bytes, self.pieces);
+        tokio::select! {
+            biased;
+            room = self.room.acquire_many(pieces) => drop(room),
+            () = self.queue.closed() => return Err(NotTaken::Closed),
+        }
+        self.queue.reserve().await.map(drop).map_err(|_| NotTaken::Closed)
     }
 
     /// Puts it in when there is room.

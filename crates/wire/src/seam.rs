@@ -9,6 +9,7 @@ pub use exchange::Exchange;
 pub(crate) use exchange::{Carrier, Work};
 pub use outbox::{Outbox, Outgoing, Refused, Seal, Ticket};
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,10 @@ use crate::stdio::LeftBehind;
 pub trait Listener: Send + Sync + 'static {
     /// Something whole came.
     fn hear(&self, item: Item);
+    /// The same on the exchange of the request of this number.
+    fn hear_during(&self, _id: u64, item: Item) {
+        self.hear(item);
+    }
     /// Something came, be it half a line.
     fn heard(&self);
     /// A request had an exchange of its own, and that brought no answer.
@@ -37,6 +42,11 @@ pub trait Listener: Send + Sync + 'static {
     fn repeated(&self, _method: &str) {}
     /// The server may have said something by itself that nobody could hear.
     fn gap(&self);
+    /// Returns when a stream of the server's own that ended is worth opening again: at once, or when a caller uses the server again. To
+    /// a server somewhere else an open stream is use.
+    fn stream_wanted(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::ready(()))
+    }
     /// Whether it wants the server's stderr, line by line.
     fn wants_stderr(&self) -> bool {
         false

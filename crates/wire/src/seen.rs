@@ -159,6 +159,11 @@ pub enum Seen {
     SessionLost,
     /// The server did not recognize the session on its first use.
     SessionNeverKnown,
+    /// The server answers as one that was never initialized: it was restarted behind its process or its address.
+    NotInitialized {
+        /// What it says.
+        said: Redacted,
+    },
     /// The event stream that every answer comes on ended (HTTP+SSE of 2024-11-05), and the session with it.
     StreamEnded {
         /// How it broke; nothing if the server closed it.
@@ -270,7 +275,10 @@ impl Seen {
             | Self::NoKey { .. }
             | Self::Http { .. } => Class::Transport,
             Self::Unusable { .. } => Class::Protocol,
-            Self::SessionLost | Self::SessionNeverKnown | Self::StreamEnded { .. } => Class::SessionLost,
+            Self::SessionLost
+            | Self::SessionNeverKnown
+            | Self::NotInitialized { .. }
+            | Self::StreamEnded { .. } => Class::SessionLost,
             Self::WantsAuth { .. } | Self::NeedsLogin { .. } => Class::Auth,
             Self::Throttled { .. } => Class::Overload,
         };
@@ -298,6 +306,7 @@ impl Seen {
                 | Self::WantsAuth { .. }
                 | Self::SessionLost
                 | Self::SessionNeverKnown
+                | Self::NotInitialized { .. }
                 | Self::StreamEnded { .. }
                 | Self::BadEndpoint { .. }
         )
@@ -400,6 +409,9 @@ impl fmt::Display for Seen {
                 "the server does not recognize the MCP session it has just created: behind a load balancer, check session \
                  affinity (sticky sessions)",
             ),
+            Self::NotInitialized { said } => {
+                write!(f, "the server was restarted without the MCP handshake; it answered: {said}")
+            }
             Self::StreamEnded { words } if words.is_empty() => f.write_str("the server closed its event stream"),
             Self::StreamEnded { words } => write!(f, "the event stream of the server broke: {words}"),
             Self::BadEndpoint { words } => {

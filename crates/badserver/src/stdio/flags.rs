@@ -36,6 +36,8 @@ pub(super) struct Flags {
     pub(super) revision: Option<String>,
     pub(super) instructions: Option<String>,
     pub(super) scolds: bool,
+    /// What it says to whoever calls it before it was initialized: the code of an error.
+    pub(super) strangers: Option<i32>,
     pub(super) restless: bool,
     pub(super) full: bool,
     /// Whether its tools have pages.
@@ -77,6 +79,7 @@ impl Flags {
             revision: None,
             instructions: None,
             scolds: false,
+            strangers: None,
             restless: false,
             full: false,
             apps: false,
@@ -110,6 +113,7 @@ impl Flags {
                 "--instructions" => flags.instructions = Some(value()?),
                 "--no-prompts" => flags.no_prompts = true,
                 "--scolds" => flags.scolds = true,
+                "--strangers" => flags.strangers = Some(number(&value()?)?),
                 "--restless" => flags.restless = true,
                 "--talkative" => flags.talkative = true,
                 "--full" => flags.full = true,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::say;
 use super::tools::Call;
+use super::{refuse, say};
 use crate::itself;
 
 /// A question to the agent.
@@ -58,6 +58,8 @@ pub(super) fn run(name: &str, call: &Call) {
             say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
             call.echo();
         }
+        // It is not listed: the answer is no result.
+        "invalid" => refuse(&call.id, -32602, "Invalid request parameters"),
         "use" => {
             *in_use() = call.arguments["what"].as_str().map(str::to_owned);
             call.echo();

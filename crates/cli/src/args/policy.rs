@@ -87,9 +87,9 @@ pub(crate) struct PolicyFlags {
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", help_heading = SERVER)]
     handshake_timeout: Duration,
 
-    /// Send a health check when the server has been idle for this long
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", help_heading = SERVER)]
-    keepalive: Duration,
+    /// Send a health check when the server has been idle for this long [default: 30s for a command, never for a URL]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = SERVER)]
+    keepalive: Option<Duration>,
 
     /// Stop the server when nobody has used it for this long; the next call starts it again [default: never]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = SERVER)]
@@ -213,7 +213,8 @@ impl PolicyFlags {
         settings.call.wait_for_line = self.wait;
         settings.dial.start = self.start_timeout;
         settings.dial.handshake = self.handshake_timeout;
-        settings.probe.keepalive = self.keepalive;
+        settings.probe.keepalive = self.keepalive.unwrap_or(settings.probe.keepalive);
+        settings.probe.over_http = self.keepalive.is_some();
         settings.close.tree = match self.tree {
             TreeFlag::Server => Tree::Server,
             TreeFlag::All => Tree::All,
@@ -327,7 +328,7 @@ mod tests {
         wanted.call.wait_for_line = Duration::from_millis(500);
         wanted.dial.start = Duration::from_secs(1);
         wanted.dial.handshake = Duration::from_secs(2);
-        wanted.probe.keepalive = Duration::from_secs(3);
+        (wanted.probe.keepalive, wanted.probe.over_http) = (Duration::from_secs(3), true);
         wanted.limits.message = 1 << 20;
         wanted.limits.in_flight = 7;
         wanted.retry_on = RetryOn::NOT_EXECUTED.with(RetryReason::Reads);

@@ -1,7 +1,7 @@
 //! A generation that serves, and how its pulse is felt.
 //!
-//! A slow call is not a dead server. So a live line is probed only when it is idle, or when a call is overdue,
-//! or given up, or after the machine slept; and an unanswered probe ends a line only when nobody waits for an answer
+//! A slow call is not a dead server. So a live line is probed only when it is idle (over HTTP only if the policy says so), or when a
+//! call is overdue, or given up, or after the machine slept; and an unanswered probe ends a line only when nobody waits for an answer
 //! that the server may still be busy with, or when the call that it would have to be busy with was given up long ago.
 
 use core::time::Duration;

@@ -20,7 +20,7 @@ impl<D> Machine<D> {
 
     /// Nothing happened for a while: is a probe due?
     fn look(&mut self, now: Instant) {
-        let keepalive = self.policy.probe.keepalive;
+        let (keepalive, over_http) = (self.policy.probe.keepalive, self.policy.probe.over_http);
         let suspect = matches!(self.state, State::Suspect(_));
         let Some(live) = self.state.live_mut() else { return };
         if suspect && live.unchecked && live.vitals.in_flight == 0 {
@@ -28,7 +28,9 @@ impl<D> Machine<D> {
             live.pulse = Pulse::Resting { check_at: now + keepalive };
             return;
         }
-        let quiet_at = live.vitals.heard_at + keepalive;
+        // The next call's own connection shows whether a server somewhere else is still there, and until then nobody needs to know.
+        let may_be_idle = live.vitals.exchanges && !over_http;
+        let quiet_at = if may_be_idle { now } else { live.vitals.heard_at } + keepalive;
         // A probe must not compete with a call in flight, unless that call is what made the line suspect.
         let abandoned = live.vitals.abandoned_at.is_some();
         live.pulse = if live.unchecked || suspect || abandoned || (!live.vitals.busy() && quiet_at <= now) {

@@ -57,7 +57,7 @@ fn rule(kept: bool, setting: &'static str, must: &'static str) -> Result<(), Inv
     if kept { Ok(()) } else { Err(Invalid { setting, must }) }
 }
 
-fn spans(s: &Settings) -> [(&'static str, Duration); 29] {
+fn spans(s: &Settings) -> [(&'static str, Duration); 30] {
     [
         ("dial.start", s.dial.start),
         ("dial.handshake", s.dial.handshake),
@@ -68,6 +68,7 @@ fn spans(s: &Settings) -> [(&'static str, Duration); 29] {
         ("call.hang_after", s.call.hang_after),
         ("call.abandoned_after", s.call.abandoned_after),
         ("call.wait_for_line", s.call.wait_for_line),
+        ("call.question_cap", s.call.question_cap),
         ("call.refusal_within", s.call.refusal_within),
         ("probe.keepalive", s.probe.keepalive),
         ("probe.timeout", s.probe.timeout),

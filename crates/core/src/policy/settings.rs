@@ -93,6 +93,8 @@ settings! {
         abandoned_after: Duration = Duration::from_secs(60),
         /// How long a call waits for a server that is starting or restarting.
         wait_for_line: Duration = Duration::from_secs(5),
+        /// How long the time of a call stands still at most while the agent answers questions of the server.
+        question_cap: Duration = Duration::from_secs(3600),
         /// HTTP: a call whose session was rejected later than this may have been executed.
         refusal_within: Duration = Duration::from_secs(1),
     }
@@ -108,6 +110,9 @@ settings! {
         ;
         /// Consecutive failed health checks after which an idle connection is closed.
         failures: u8 = 2,
+        /// HTTP: send health checks to an idle server too. To a server that somebody else runs they are use: it may be billed for
+        /// them, or never scale to zero.
+        over_http: bool = false,
     }
 }
 

@@ -18,6 +18,7 @@ fn the_defaults_are_those_of_the_catalogue() {
         (policy.call.hang_after, 1800),
         (policy.call.abandoned_after, 60),
         (policy.call.wait_for_line, 5),
+        (policy.call.question_cap, 3600),
         (policy.probe.keepalive, 30),
         (policy.probe.timeout, 5),
         (policy.budget.uptime_per_token, 60),

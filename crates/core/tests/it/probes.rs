@@ -384,3 +384,34 @@ fn sleep_leaves_a_line_without_a_generation_alone() {
     line.machine.handle_sleep(line.now);
     assert_eq!(line.machine, before);
 }
+
+/// A probe is use: servers somewhere else scale to zero, are billed by the request, or prolong a login with each.
+#[test]
+fn h39_an_idle_server_over_http_is_asked_nothing_unless_the_policy_says_so() {
+    for (over_http, asked) in [(false, 0), (true, 24 * 120)] {
+        let mut line = Line::with(|settings| settings.probe.over_http = over_http);
+        line.open();
+        line.connect();
+        line.vitals.exchanges = true;
+        line.lively = true;
+        line.pass(secs(24 * 3600));
+        assert_eq!((probes(&line), line.name()), (asked, "up"));
+    }
+}
+
+#[test]
+fn h39_a_call_that_fails_or_is_given_up_has_a_server_over_http_asked_all_the_same() {
+    for gives_up in [false, true] {
+        let mut line = Line::up();
+        line.vitals.exchanges = true;
+        line.in_flight(1);
+        line.pass(secs(60));
+        assert_eq!(probes(&line), 0);
+        if gives_up {
+            line.give_up(true);
+        } else {
+            line.event(Event::Trouble);
+        }
+        assert_eq!(probes(&line), 1);
+    }
+}

@@ -283,7 +283,7 @@ pub(super) struct ServerTable {
     /// Time out the MCP handshake this long after the server's first output.
     #[schemars(schema_with = "time")]
     pub(super) handshake_timeout: Option<u64>,
-    /// Send a health check when the server has been idle for this long.
+    /// Send a health check when the server has been idle for this long. Default: 30 s for a command, never for a URL.
     #[schemars(schema_with = "time")]
     pub(super) keepalive: Option<u64>,
     /// Stop a server that nobody has used for this long; the next call starts it again. Its tools stay listed.

@@ -274,6 +274,10 @@ impl Followed {
                 .filter(|next| *next != NextTry::Now)
                 .and_then(|next| u64::try_from(next.wait()?.as_millis()).ok()),
             health: last.status.health().map(|health| health.dated(pid)),
+            heard_millis: last
+                .status
+                .last_heard()
+                .map(|heard| u64::try_from(heard.as_millis()).unwrap_or(u64::MAX)),
             pid,
             keeper,
             not_shared,

@@ -220,7 +220,7 @@ fn for_cause(list: &mut List, death: &Death, place: &Place<'_>) {
         "bad-session" => {
             list.say("Have the server changed: a session id is a short text of visible ASCII characters.");
         }
-        "session-lost" => list.say("If it happens often, see why the server restarts."),
+        "session-lost" | "not-initialized" => list.say("If it happens often, see why the server restarts."),
         "session-never-known" => {
             list.say("Configure the load balancer for session affinity (sticky sessions).");
         }

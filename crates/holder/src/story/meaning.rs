@@ -180,6 +180,10 @@ fn over_http(seen: &str, reason: &Reason) -> Vec<&'static str> {
             "The server forgot the session at once. Usually several copies of it stand behind a load balancer, and requests of one \
              session reach different ones.",
         ],
+        "not-initialized" => vec![
+            "The server runs, but no longer knows that linetender is connected to it. Usually something restarted it behind its own \
+             process (a watcher such as nodemon, a shell loop, a proxy). linetender repeats the handshake by itself.",
+        ],
         "stream-ended" => vec![
             "The event stream ended on which the server sends all its answers (the HTTP+SSE transport). Usually the server was \
              restarted, or a proxy closed a stream that was quiet for too long. linetender opens a new one by itself.",

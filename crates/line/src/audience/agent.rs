@@ -1,21 +1,27 @@
 //! One agent on a line: where it hears what the server says by itself.
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use linetender_core::Generation;
 use linetender_wire::frame::{Frame, Passed};
 use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
-use linetender_wire::queue;
-use tokio::sync::mpsc;
+use linetender_wire::queue::{self, NotTaken};
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::{TASK_CHANGED, UPDATED};
 use crate::basics::params::without_modern_meta;
+
+/// Whatever lasts for as long as a question is open.
+pub(crate) type WhileOpen = Arc<dyn Any + Send + Sync>;
 
 /// Something that the server wants of the agent.
 #[derive(Clone, Debug)]
 pub(crate) struct FromServer {
     pub(crate) generation: Generation,
     pub(crate) frame: Frame,
+    /// Held for as long as it is open, if it is a question.
+    pub(crate) question: Option<WhileOpen>,
 }
 
 /// An agent on a line.
@@ -49,7 +55,7 @@ impl Hears {
 }
 
 impl Agent {
-    /// Tells it in the words of its era; whether there was room.
+    /// Tells it in the words of its era. `false` if there was no room: it misses this. One that is gone misses nothing.
     pub(super) fn is_told(
         &self,
         generation: Generation,
@@ -61,9 +67,10 @@ impl Agent {
         let on_streams = self.era == Era::Modern && params.is_some();
         let hears = self.hears.lock();
         if !*hears || (on_streams && (method == UPDATED || method == TASK_CHANGED)) {
-            return self.said.try_send(FromServer { generation, frame: frame.clone() }).is_ok();
+            let said = FromServer { generation, frame: frame.clone(), question: None };
+            return !matches!(self.said.try_send(said), Err(TrySendError::Full(_)));
         }
-        self.direct.try_send(in_words_of(self.era, frame, params)).is_ok()
+        self.direct.try_send(in_words_of(self.era, frame, params)) != Err(NotTaken::Full)
     }
 }
 

@@ -20,9 +20,9 @@ impl Kind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
-    /// Whether a notification says that one of these changed.
-    pub(crate) fn changed_by(method: &str) -> bool {
-        Self::ALL.iter().any(|kind| kind.notification() == method)
+    /// The lists that changed, if a notification says that.
+    pub(crate) fn changed_by(method: &str) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |kind| kind.notification() == method)
     }
 
     /// The notification that says that it changed.

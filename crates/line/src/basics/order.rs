@@ -67,6 +67,8 @@ struct Lists {
     /// Calls that ended before their work could begin.
     gone: BTreeSet<u64>,
     unsent: BTreeMap<u64, Unsent>,
+    /// Notifications that wait for earlier calls. They hold up no call.
+    followers: BTreeMap<u64, Waker>,
     /// Number of the last entry of `unsent`.
     last_entry: u64,
 }
@@ -92,6 +94,21 @@ impl CallOrder {
 impl Arrival {
     pub(crate) fn place(&self) -> Place {
         self.0.clone()
+    }
+
+    /// Runs the work of a notification, which begins when no earlier call is unsent. It holds up no later call.
+    pub(crate) async fn follow<T>(self, work: impl Future<Output = T>) -> T {
+        let arrival = self;
+        let place = &arrival.0;
+        poll_fn(|context| place.poll_begin(context)).await;
+        place.queue.begin_after(place.number);
+        poll_fn(|context| place.poll_follow(context)).await;
+        work.await
+    }
+
+    /// True if all earlier calls are with the server or have ended.
+    pub(crate) fn is_next(&self) -> bool {
+        self.0.queue.begun.load(SeqCst) == self.0.number && self.0.is_first()
     }
 
     /// Runs the work of this call, which begins after that of all earlier calls. If the work has to wait before the call is
@@ -128,6 +145,9 @@ impl Drop for Arrival {
             queue.wake_next();
         }
         self.0.step_aside();
+        if queue.is_listed() {
+            queue.change(|lists| lists.followers.remove(number));
+        }
     }
 }
 
@@ -178,8 +198,11 @@ impl Place {
         if !self.queue.is_listed() {
             return;
         }
-        let next = self.queue.change(|lists| lists.unsent.remove(&self.number).and_then(|_| lists.first()));
-        next.inspect(Waker::wake_by_ref);
+        let next = self.queue.change(|lists| match lists.unsent.remove(&self.number) {
+            Some(_) => lists.freed(),
+            None => Vec::new(),
+        });
+        next.iter().for_each(Waker::wake_by_ref);
     }
 
     /// True if no earlier call is unsent.
@@ -206,12 +229,26 @@ impl Place {
             }
             let next = self.queue.change(|lists| {
                 lists.overtake(self.number, newest);
-                lists.first()
+                lists.freed()
             });
-            next.inspect(Waker::wake_by_ref);
+            next.iter().for_each(Waker::wake_by_ref);
         }
         *left = left.saturating_sub(began.elapsed());
         Ok(())
+    }
+
+    fn poll_follow(&self, context: &Context<'_>) -> Poll<()> {
+        if !self.queue.is_listed() {
+            return Poll::Ready(());
+        }
+        self.queue.change(|lists| {
+            if lists.is_first(self.number) {
+                lists.followers.remove(&self.number);
+                return Poll::Ready(());
+            }
+            lists.followers.insert(self.number, context.waker().clone());
+            Poll::Pending
+        })
     }
 
     fn poll_turn(&self, context: &Context<'_>) -> Poll<()> {
@@ -233,7 +270,8 @@ impl Queue {
     fn change<T>(&self, change: impl FnOnce(&mut Lists) -> T) -> T {
         let mut lists: MutexGuard<'_, Lists> = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = change(&mut lists);
-        self.listed.store(lists.early.len() + lists.gone.len() + lists.unsent.len(), SeqCst);
+        self.listed
+            .store(lists.early.len() + lists.gone.len() + lists.unsent.len() + lists.followers.len(), SeqCst);
         changed
     }
 
@@ -276,9 +314,13 @@ impl Lists {
         self.unsent.first_key_value().is_none_or(|(first, _)| *first >= number)
     }
 
-    /// Takes out what wakes the first unsent call, if that waits for earlier ones.
-    fn first(&mut self) -> Option<Waker> {
-        self.unsent.first_entry().and_then(|mut first| first.get_mut().waker.take())
+    /// Takes out what wakes the first unsent call, if that waits for earlier ones, and the notifications before it.
+    fn freed(&mut self) -> Vec<Waker> {
+        let first = self.unsent.first_key_value().map_or(u64::MAX, |(first, _)| *first);
+        let later = self.followers.split_off(&first);
+        let free = std::mem::replace(&mut self.followers, later).into_values();
+        let call = self.unsent.first_entry().and_then(|mut first| first.get_mut().waker.take());
+        free.chain(call).collect()
     }
 
     /// Takes out the calls before this one, but for those that were entered later than `newest`.

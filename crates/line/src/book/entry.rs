@@ -1,7 +1,7 @@
 //! One call's seat in its generation's ledger. Reader, writer, canceller and drain race for it: the first wins.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use linetender_core::{
@@ -14,6 +14,7 @@ use linetender_wire::stdio::Residue;
 use linetender_wire::{Detail, Seen};
 use tokio::sync::oneshot;
 
+use super::question::Stand;
 use crate::basics::order::Place;
 use crate::basics::params::with_token;
 use crate::basics::progress::OnProgress;
@@ -54,7 +55,12 @@ impl Lost {
     pub(crate) fn session_is_gone(&self) -> bool {
         matches!(
             self.seen.as_deref(),
-            Some(Seen::SessionLost | Seen::SessionNeverKnown | Seen::StreamEnded { .. })
+            Some(
+                Seen::SessionLost
+                    | Seen::SessionNeverKnown
+                    | Seen::NotInitialized { .. }
+                    | Seen::StreamEnded { .. }
+            )
         ) || self.record.delivery() == Some(Delivery::Refused(ServerRefusal::SessionLost))
     }
 }
@@ -87,6 +93,8 @@ pub(crate) struct Entry {
     progress_at: AtomicU64,
     /// How often the server redirected it, and it was sent again to the new place.
     redirects: AtomicU32,
+    /// For how long it stood still, if the server asked the agent something during it.
+    stand: OnceLock<Box<Stand>>,
     /// How its line begins: by that it is found in what a dead server left unread.
     head: [u8; HEAD],
 }
@@ -116,7 +124,8 @@ impl Entry {
             // As it is written: on one line.
             *kept = if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
         }
-        (Self { id, heed, seat, last, began, progress_at, redirects, head }, answer)
+        let stand = OnceLock::new();
+        (Self { id, heed, seat, last, began, progress_at, redirects, stand, head }, answer)
     }
 
     /// True if a dead server has read no byte of it.
@@ -128,6 +137,16 @@ impl Entry {
             }
             _ => false,
         }
+    }
+
+    /// For how long it stood still; made when it first does.
+    pub(super) fn stand(&self) -> &Stand {
+        self.stand.get_or_init(Box::default)
+    }
+
+    /// For how long it stood still. `None` if it never did.
+    pub(crate) fn stood(&self) -> Option<&Stand> {
+        self.stand.get().map(|stand| &**stand)
     }
 
     fn seat(&self) -> MutexGuard<'_, Seat> {
@@ -226,13 +245,21 @@ impl Entry {
     }
 }
 
-/// Whether the last thing that was written to a server was something that is not answered.
+/// Whether the last thing that was written to a server was something that is not answered; and whether it takes no more.
 #[derive(Debug, Default)]
-pub(crate) struct Last(AtomicBool);
+pub(crate) struct Last {
+    was_notice: AtomicBool,
+    is_over: AtomicBool,
+}
 
 impl Last {
     pub(crate) fn was_notice(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.was_notice.load(Ordering::Relaxed)
+    }
+
+    /// Lets nothing be told any more that waits to be written.
+    pub(crate) fn ends(&self) {
+        self.is_over.store(true, Ordering::Release);
     }
 }
 
@@ -241,8 +268,12 @@ pub(crate) struct Notice(pub(crate) Arc<Last>);
 
 impl Ticket for Notice {
     fn writing(&self, _: Extent) -> bool {
-        self.0.0.store(true, Ordering::Relaxed);
-        true
+        let Self(last) = self;
+        let writes = !last.is_over.load(Ordering::Acquire);
+        if writes {
+            last.was_notice.store(true, Ordering::Relaxed);
+        }
+        writes
     }
 
     fn flushed(&self) {}
@@ -252,7 +283,7 @@ impl Ticket for Entry {
     fn writing(&self, extent: Extent) -> bool {
         let writes = self.step(RecordStep::Write(extent), |_| None).is_ok();
         if writes {
-            self.last.0.store(false, Ordering::Relaxed);
+            self.last.was_notice.store(false, Ordering::Relaxed);
         }
         writes
     }

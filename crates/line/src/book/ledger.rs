@@ -6,12 +6,15 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use linetender_core::{Generation, LossReport, Record, Vitals};
 use linetender_wire::Detail;
-use linetender_wire::frame::{Frame, Passed};
+use linetender_wire::frame::{Frame, Message, Outcome, Passed};
 use linetender_wire::seam::{Exchange, Loss, Outbox, Outgoing, Refused, Ticket};
 use tokio::sync::{Notify, oneshot};
 
 use super::entry::{Entry, Heed, Last, Notice, Reply};
+use super::question::OpenQuestion;
+use super::usage::Usage;
 use crate::basics::clock::Clock;
+use crate::basics::refusal::Refusal;
 use crate::basics::sync::{Mutex, MutexGuard};
 use crate::status::Why;
 use crate::status::signs::{GiveUp, Signs};
@@ -47,6 +50,8 @@ pub(crate) struct Ledger {
     pub(crate) ended: OnceLock<Arc<Why>>,
     /// Somebody wants to know when nothing is in flight any more.
     pub(crate) draining: AtomicBool,
+    /// When callers last used the server.
+    pub(crate) usage: Usage,
     /// Wakes the tender, which looks at what changed.
     pub(crate) nudge: Arc<Notify>,
 }
@@ -73,8 +78,20 @@ impl Ledger {
             last: Arc::default(),
             ended: OnceLock::new(),
             draining: AtomicBool::new(false),
+            usage: Usage::new(clock),
             nudge,
         }
+    }
+
+    /// The same with numbers above this one, which were given out by a generation before on the same pipes.
+    pub(crate) fn numbered_after(self, last: u64) -> Self {
+        self.next_id.store(last + 1, Ordering::Relaxed);
+        self
+    }
+
+    /// No number above this one was given out.
+    pub(crate) fn last_id(&self) -> u64 {
+        self.next_id.load(Ordering::Relaxed)
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -130,8 +147,17 @@ impl Ledger {
         let (entry, answer) =
             Entry::new(id, heed, record, self.clock.now(), Arc::clone(&self.last), frame.text());
         let entry = Arc::new(entry);
+        if entry.callers() {
+            self.usage.mark();
+        }
         // In the book first: whoever settles comes after the seal, so it finds this call, or the seal is found below.
-        self.book().insert(Arc::clone(&entry));
+        {
+            let mut book = self.book();
+            if book.sealed {
+                return Err(NoSeat::Sealed);
+            }
+            book.insert(Arc::clone(&entry));
+        }
         let ticket = Some(Arc::clone(&entry) as Arc<dyn Ticket>);
         match send(outbox, Outgoing::frame(frame, ticket)) {
             Ok(sent) => Ok((entry, answer, sent)),
@@ -145,9 +171,21 @@ impl Ledger {
         }
     }
 
-    /// Tells the server something that needs no answer; whether there was room for it.
-    pub(crate) fn tell(&self, text: impl Into<Passed>) -> bool {
-        self.outbox.get().is_some_and(|outbox| outbox.send(self.notice(text.into())).is_ok())
+    /// Tells the server something that needs no answer.
+    ///
+    /// # Errors
+    /// If the server does not read now, or the generation is over.
+    pub(crate) fn tell(&self, text: impl Into<Passed>) -> Result<(), Refused> {
+        let outbox = self.outbox.get().filter(|_| !self.is_sealed()).ok_or(Refused::Sealed)?;
+        outbox.send(self.notice(text.into()))
+    }
+
+    /// Returns when there is room for so many bytes on the way down; `false` if the generation is over before that.
+    pub(crate) async fn room_for(&self, bytes: usize) -> bool {
+        match self.outbox.get() {
+            Some(outbox) if !self.is_sealed() => outbox.room_for(bytes).await,
+            _ => false,
+        }
     }
 
     /// Tells the server something that it waits for.
@@ -172,6 +210,12 @@ impl Ledger {
         if let Some(outbox) = self.outbox.get() {
             outbox.seal();
         }
+    }
+
+    /// The same where the next generation has the same way down: the writer goes on, but writes nothing more of this one.
+    pub(crate) fn hand_over(&self) {
+        self.book().sealed = true;
+        self.last.ends();
     }
 
     pub(crate) fn is_sealed(&self) -> bool {
@@ -249,7 +293,9 @@ impl Ledger {
             return false;
         }
         let Some(entry) = self.remove(id) else { return false };
-        if entry.answer(reply) && entry.callers() {
+        // Whether that is service is judged by the call.
+        let is_doubtful = is_doubtful(&reply);
+        if entry.answer(reply) && entry.callers() && !is_doubtful {
             self.signs.answered();
         }
         true
@@ -273,6 +319,17 @@ impl Ledger {
     pub(crate) fn progressed(&self, id: u64, params: &str) -> bool {
         let entry = self.book().calls.get(&id).cloned();
         entry.inspect(|entry| entry.progressed(self.clock.now(), params)).is_some()
+    }
+
+    /// The server asks the agent something: during this call, or, where nothing says that, during any of those that wait.
+    pub(crate) fn question(&self, during: Option<u64>) -> OpenQuestion {
+        let book = self.book();
+        let waited = || book.waited.iter().filter_map(|id| book.calls.get(id));
+        let calls = match during.and_then(|id| book.calls.get(&id)) {
+            Some(call) => vec![Arc::clone(call)],
+            None => waited().cloned().collect(),
+        };
+        OpenQuestion::new(self.clock, calls)
     }
 
     /// The call that an error without an id is about, if it can only be about that.
@@ -328,6 +385,15 @@ impl Book {
         self.waited.clear();
         std::mem::take(&mut self.calls)
     }
+}
+
+/// True if this may be the answer of a server that was never initialized.
+fn is_doubtful(reply: &Reply) -> bool {
+    let Reply::Answer(frame) = reply else { return false };
+    let Message::Response { outcome: Some((Outcome::Error, error)), .. } = frame.message() else {
+        return false;
+    };
+    Refusal::of(error).is_some()
 }
 
 /// Who called first is told first.

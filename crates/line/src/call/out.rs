@@ -35,6 +35,8 @@ pub(super) struct Time {
     pub(super) quiet: Duration,
     /// When it is over, whatever the server says.
     pub(super) total: Instant,
+    /// For how long it may stand still while the agent answers questions of the server.
+    pub(super) still: Duration,
 }
 
 impl Time {
@@ -61,6 +63,8 @@ pub(super) struct Out<'a> {
     link: &'a Arc<Live>,
     entry: Arc<Entry>,
     until: Instant,
+    /// For how long it stood still, as far as `until` and the total time are later for it.
+    stood: Duration,
     over: bool,
 }
 
@@ -71,7 +75,7 @@ impl<'a> Out<'a> {
         entry: Arc<Entry>,
         until: Instant,
     ) -> Self {
-        Self { shared, link, entry, until, over: false }
+        Self { shared, link, entry, until, stood: Duration::ZERO, over: false }
     }
 
     /// Waits for the answer, and watches the clock.
@@ -96,11 +100,11 @@ impl<'a> Out<'a> {
         &mut self,
         mut answer: oneshot::Receiver<Reply>,
         exchange: &mut Option<Exchange>,
-        time: Time,
+        mut time: Time,
     ) -> Try {
         let clock = self.shared.clock;
         loop {
-            match late::before(clock.at(self.until), brought(&mut answer, exchange)).await {
+            match self.brought_in_time(&mut answer, exchange, &mut time).await {
                 Some(Ok(Reply::Answer(frame))) => return Try::Answer(frame),
                 Some(Ok(Reply::Unusable(why))) => return unusable(why),
                 Some(Ok(Reply::Lost(lost))) => return Try::Lost(lost),
@@ -130,6 +134,45 @@ impl<'a> Out<'a> {
                     cause = format!("{cause}; {}", health.advice(self.link.reach.pid()));
                 }
                 return Try::Over(CallErrorKind::TimedOut, record, cause);
+            }
+        }
+    }
+
+    /// The answer, if it comes before the time of the call is over. That stands still while the agent answers a question of the
+    /// server: a person may take long.
+    async fn brought_in_time(
+        &mut self,
+        answer: &mut oneshot::Receiver<Reply>,
+        exchange: &mut Option<Exchange>,
+        time: &mut Time,
+    ) -> Option<Result<Reply, oneshot::error::RecvError>> {
+        let clock = self.shared.clock;
+        loop {
+            if let Some(stand) = self.entry.stood() {
+                let (spent, is_still) = stand.spent(clock.now());
+                let more = spent.min(time.still).saturating_sub(self.stood);
+                self.stood += more;
+                self.until = self.until + more;
+                time.total = time.total + more;
+                if is_still && self.stood < time.still {
+                    let end = clock.at(clock.now() + time.still.saturating_sub(self.stood));
+                    tokio::select! {
+                        biased;
+                        reply = brought(answer, exchange) => return Some(reply),
+                        () = stand.over.notified() => {}
+                        () = tokio::time::sleep_until(end) => {}
+                    }
+                    continue;
+                }
+            }
+            let brought = late::before(clock.at(self.until), brought(answer, exchange)).await;
+            let stands = || {
+                self.entry
+                    .stood()
+                    .is_some_and(|stand| stand.spent(clock.now()).0.min(time.still) > self.stood)
+            };
+            if brought.is_some() || !stands() {
+                return brought;
             }
         }
     }

@@ -39,9 +39,22 @@ pub(crate) struct Reading {
     pub(crate) catalogue: Catalogue,
     /// How it differs from the one before; nothing, if there was none.
     pub(crate) changes: Vec<(Kind, Change)>,
-    /// Which arguments of which tools a modern server wants to see in headers.
-    pub(crate) mirrored: HashMap<String, ParamHeaders>,
+    /// Which arguments of which tools a modern server wants to see in headers; `None` if the tools were not asked for.
+    pub(crate) mirrored: Option<HashMap<String, ParamHeaders>>,
 }
+
+/// What came of asking for a list.
+enum Came {
+    /// All of it.
+    List(List),
+    /// The server says that it has no such list, whatever its capabilities say: many have resources and no templates.
+    Absent,
+    /// Nothing that can be used.
+    Nothing,
+}
+
+/// JSON-RPC 2.0: the server does not know the method.
+const METHOD_NOT_FOUND: i64 = -32601;
 
 /// One list.
 #[derive(Clone, Default)]
@@ -55,14 +68,15 @@ struct List {
 }
 
 impl Reading {
-    /// Reads all lists that the server says it has. A list that fails keeps what it was, and says so; if it never was
-    /// anything, it stays unread: an empty list would be a lie, and the next one a change that never happened. `None` if
-    /// the generation is over.
+    /// Reads those of the `wanted` lists that the server says it has; the others stay what they are. A list that fails keeps what it
+    /// was, and says so; if it never was anything, it stays unread: an empty list would be a lie, and the next one a change that never
+    /// happened. `None` if the generation is over.
     ///
     /// Each list has `limit` to come. While one lets us wait, those that came are told: a list that hangs must not keep the
     /// others from agents.
     pub(crate) async fn of<Told: Future<Output = ()>>(
         (server, link): (&str, &Live),
+        wanted: &BTreeSet<Kind>,
         keys: Option<Arc<KeyRing>>,
         meta: Option<String>,
         mut before: Arc<Catalogue>,
@@ -78,10 +92,13 @@ impl Reading {
         let headers = link.reach.has_exchanges();
         // MCP 2026-07-28, Streamable HTTP: a tool whose annotations break the rules is not to be offered.
         let strict = headers && meta.is_some();
+        // Of another generation nothing stays: that was its word.
+        let all = before.generation != generation;
+        let asked: BTreeSet<Kind> =
+            Kind::ALL.into_iter().filter(|kind| all || wanted.contains(kind)).collect();
         let offered: Vec<Kind> =
-            Kind::ALL.into_iter().filter(|kind| capabilities.get(kind.capability()).is_some()).collect();
-        let told = |kind: &&Kind| capabilities[kind.capability()]["listChanged"] == true;
-        let told: Arc<BTreeSet<Kind>> = Arc::new(offered.iter().filter(told).copied().collect());
+            asked.iter().copied().filter(|kind| capabilities.get(kind.capability()).is_some()).collect();
+        let told: Arc<BTreeSet<Kind>> = Arc::new(link.tells_of().collect());
         let (mut unread, mut kept) = (BTreeSet::new(), BTreeSet::new());
         for (place, kind) in offered.iter().copied().enumerate() {
             let mut reading =
@@ -94,10 +111,11 @@ impl Reading {
                     let (old, new): (BTreeSet<_>, BTreeSet<_>) =
                         rest.partition(|kind| before.lists.contains_key(kind));
                     let without = (&unread | &new, &kept | &old);
-                    let (part, of) = (read.clone(), Arc::clone(&before));
+                    let (part, of, asked) = (read.clone(), Arc::clone(&before), asked.clone());
                     let long = is_long(&part);
                     let told = Arc::clone(&told);
-                    let part = move || compared(generation, part, without, (&of, &told), (headers, strict));
+                    let part =
+                        move || compared(generation, (part, asked), without, (&of, &told), (headers, strict));
                     if let Some(part) = worked(long, part).await {
                         part.warn(server, &before);
                         before = Arc::new(part.catalogue.clone());
@@ -106,9 +124,13 @@ impl Reading {
                     reading.await
                 }
             };
-            if let Ok(Some(list)) = list {
-                read.insert(kind, list);
-                continue;
+            match list {
+                Ok(Came::List(list)) => {
+                    read.insert(kind, list);
+                    continue;
+                }
+                Ok(Came::Absent) => continue,
+                Ok(Came::Nothing) | Err(_) => {}
             }
             if link.ledger.is_sealed() {
                 return None;
@@ -132,7 +154,8 @@ impl Reading {
         }
         let long = is_long(&read);
         let of = Arc::clone(&before);
-        let whole = move || compared(generation, read, (unread, kept), (&of, &told), (headers, strict));
+        let whole =
+            move || compared(generation, (read, asked), (unread, kept), (&of, &told), (headers, strict));
         let whole = worked(long, whole).await?;
         whole.warn(server, &before);
         Some(whole)
@@ -165,10 +188,10 @@ async fn worked<T: Send + 'static>(long: bool, work: impl FnOnce() -> T + Send +
     if long { aside(work).await } else { Some(work()) }
 }
 
-/// Puts together what was read, and compares it.
+/// Puts together what was read of what was asked for, and what was not asked for, and compares it.
 fn compared(
     generation: u64,
-    mut read: BTreeMap<Kind, List>,
+    (mut read, asked): (BTreeMap<Kind, List>, BTreeSet<Kind>),
     (unread, kept): (BTreeSet<Kind>, BTreeSet<Kind>),
     (before, told): (&Catalogue, &BTreeSet<Kind>),
     (headers, strict): (bool, bool),
@@ -177,7 +200,9 @@ fn compared(
     if let Some(tools) = read.get_mut(&Kind::Tools).filter(|_| headers) {
         (mirrored, hidden) = mirror(tools, strict);
     }
-    let cut: BTreeSet<Kind> = read.iter().filter(|(_, list)| list.cut).map(|(kind, _)| *kind).collect();
+    let with_rest = |kinds: BTreeSet<Kind>, rest: &BTreeSet<Kind>| &kinds | &(rest - &asked);
+    let cut = read.iter().filter(|(_, list)| list.cut).map(|(kind, _)| *kind).collect();
+    let cut = with_rest(cut, &before.cut);
     // What is kept is shown, but it is not this generation's word: nothing is safe because of it.
     let (safe, read_only): (HashSet<String>, HashSet<String>) = read
         .get_mut(&Kind::Tools)
@@ -185,29 +210,37 @@ fn compared(
         .unwrap_or_default();
     let good_now = read.iter().filter_map(|(kind, list)| Some((*kind, list.good?)));
     let good_before = kept.iter().filter_map(|kind| Some((*kind, before.shelf.good(*kind)?)));
-    let shelf = Shelf::new(good_now.chain(good_before).collect(), told);
+    let shelf = Shelf::new(good_now.chain(good_before).collect(), told)
+        .with_rest(&before.shelf, |kind| !asked.contains(&kind));
+    let (mut safe, mut read_only) = (Arc::new(safe), Arc::new(read_only));
+    let tools_were_asked = asked.contains(&Kind::Tools);
+    if !tools_were_asked {
+        (safe, read_only) = (Arc::clone(&before.safe), Arc::clone(&before.read_only));
+        hidden = before.hidden.clone();
+    }
     let mut lists: BTreeMap<Kind, Arc<Vec<Item>>> = BTreeMap::new();
     for (kind, list) in read {
         let same = before.lists.get(&kind).filter(|old| ***old == list.items);
         lists.insert(kind, same.cloned().unwrap_or_else(|| Arc::new(list.items)));
     }
-    for kind in &kept {
-        lists.extend(before.lists.get(kind).map(|old| (*kind, Arc::clone(old))));
-    }
+    let stays = |kind: &Kind| kept.contains(kind) || !asked.contains(kind);
+    lists.extend(
+        before.lists.iter().filter(|(kind, _)| stays(kind)).map(|(kind, old)| (*kind, Arc::clone(old))),
+    );
     let catalogue = Catalogue {
         generation,
         lists,
-        safe: Arc::new(safe),
-        read_only: Arc::new(read_only),
-        unread,
-        kept,
+        safe,
+        read_only,
+        unread: with_rest(unread, &before.unread),
+        kept: with_rest(kept, &before.kept),
         cut,
         hidden,
         remembered: false,
         shelf,
     };
     let changes = if before.is_known() { catalogue.changes_since(before) } else { Vec::new() };
-    Reading { catalogue, changes, mirrored }
+    Reading { catalogue, changes, mirrored: tools_were_asked.then_some(mirrored) }
 }
 
 /// The headers that each tool wants; where the rules are strict, tools that break them are taken out.
@@ -229,7 +262,11 @@ fn mirror(tools: &mut List, strict: bool) -> (HashMap<String, ParamHeaders>, Hid
     (mirrored, hidden)
 }
 
-async fn read_list(link: &Live, keys: Option<&KeyRing>, kind: Kind, meta: Option<&str>) -> Option<List> {
+async fn read_list(link: &Live, keys: Option<&KeyRing>, kind: Kind, meta: Option<&str>) -> Came {
+    read_pages(link, keys, kind, meta).await.unwrap_or(Came::Nothing)
+}
+
+async fn read_pages(link: &Live, keys: Option<&KeyRing>, kind: Kind, meta: Option<&str>) -> Option<Came> {
     let mut list = List::default();
     let mut cursor: Option<String> = None;
     for _ in 0..PAGES {
@@ -242,24 +279,39 @@ async fn read_list(link: &Live, keys: Option<&KeyRing>, kind: Kind, meta: Option
         }
         let params = serde_json::Value::Object(params).to_string();
         let frame = ask(link, keys, kind, &params).await?;
+        // A server that has tools and cannot list them is broken: what was known of them stays, and it is asked again.
+        if kind != Kind::Tools && is_unknown_method(&frame) {
+            return Some(Came::Absent);
+        }
         let long = frame.text().len() > LONG;
         (list, cursor) = worked(long, move || list.and(&frame, kind)).await??;
         if cursor.is_none() || list.cut {
-            return Some(list);
+            return Some(Came::List(list));
         }
     }
     list.cut = true;
-    Some(list)
+    Some(Came::List(list))
+}
+
+fn is_unknown_method(frame: &Frame) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Said {
+        code: i64,
+    }
+    let Message::Response { outcome: Some((Outcome::Error, error)), .. } = frame.message() else {
+        return false;
+    };
+    serde_json::from_str::<Said>(error).is_ok_and(|said| said.code == METHOD_NOT_FOUND)
 }
 
 /// Asks for a page, and once more if the key was refused and there is another.
 async fn ask(link: &Live, keys: Option<&KeyRing>, kind: Kind, params: &str) -> Option<Frame> {
-    match link.ask(kind.method(), Some(params))?.await {
+    match link.ask_when_room(kind.method(), Some(params)).await?.await {
         Ok(Reply::Answer(frame)) => return Some(frame),
         Ok(Reply::Lost(lost)) => keys?.renewed(lost.refused.as_ref()?, true).await.ok()?,
         _ => return None,
     }
-    match link.ask(kind.method(), Some(params))?.await {
+    match link.ask_when_room(kind.method(), Some(params)).await?.await {
         Ok(Reply::Answer(frame)) => Some(frame),
         _ => None,
     }

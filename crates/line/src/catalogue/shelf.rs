@@ -16,13 +16,12 @@ const BEING_READ: Duration = Duration::from_secs(1);
 /// The longest that is believed.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// How long the lists of one reading are good.
+/// How long each list is good, as of one reading.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shelf {
-    lists: BTreeMap<Kind, Good>,
-    /// When the first list that the server does not tell about is to be read again.
-    due: Option<Instant>,
-    /// Whether the tender was asked to. Every reading has a shelf of its own.
+    /// How good each is, and when it is to be read again, if the server does not tell about it.
+    lists: BTreeMap<Kind, (Good, Option<Instant>)>,
+    /// Whether the tender was asked to read again what is due. Every reading has a shelf of its own.
     asked: Arc<AtomicBool>,
 }
 
@@ -62,22 +61,33 @@ impl Shelf {
     /// Of lists that were read, or kept, just now. Of some the server tells when they change.
     pub(super) fn new(lists: BTreeMap<Kind, Good>, told: &BTreeSet<Kind>) -> Self {
         let now = Instant::now();
-        let due =
-            lists.iter().filter(|(kind, _)| !told.contains(kind)).map(|(_, good)| now + good.time).min();
-        Self { lists, due, asked: Arc::default() }
+        let due = |kind: &Kind, good: &Good| (!told.contains(kind)).then(|| now + good.time);
+        let lists = lists.into_iter().map(|(kind, good)| (kind, (good, due(&kind, &good)))).collect();
+        Self { lists, asked: Arc::default() }
+    }
+
+    /// The same with those lists of the reading before that were not asked for now.
+    pub(super) fn with_rest(mut self, before: &Self, is_rest: impl Fn(Kind) -> bool) -> Self {
+        self.lists.extend(before.lists.iter().filter(|(kind, _)| is_rest(**kind)));
+        self
     }
 
     pub(super) fn good(&self, kind: Kind) -> Option<Good> {
-        self.lists.get(&kind).copied()
+        self.lists.get(&kind).map(|(good, _)| *good)
     }
 
-    pub(super) fn is_due(&self) -> bool {
-        self.due.is_some_and(|due| Instant::now() >= due)
+    /// The lists that are to be read again.
+    pub(super) fn due(&self) -> BTreeSet<Kind> {
+        self.lists.keys().copied().filter(|kind| self.is_due(*kind)).collect()
     }
 
-    /// Whether the tender is to be asked to read them again: once for each reading.
+    fn is_due(&self, kind: Kind) -> bool {
+        self.lists.get(&kind).and_then(|(_, due)| *due).is_some_and(|due| Instant::now() >= due)
+    }
+
+    /// Whether the tender is to be asked to read some again: once for each reading.
     pub(super) fn is_to_be_asked(&self) -> bool {
-        self.is_due() && !self.asked.swap(true, Ordering::Relaxed)
+        self.lists.keys().any(|kind| self.is_due(*kind)) && !self.asked.swap(true, Ordering::Relaxed)
     }
 
     /// The tender did not hear it.
@@ -87,7 +97,7 @@ impl Shelf {
 
     pub(super) fn freshness(&self, kind: Kind) -> Freshness {
         let good = self.good(kind);
-        let ttl = good.map(|good| if self.is_due() { good.time.min(BEING_READ) } else { good.time });
+        let ttl = good.map(|good| if self.is_due(kind) { good.time.min(BEING_READ) } else { good.time });
         Freshness {
             ttl: ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)),
             is_private: good.is_some_and(|good| !good.is_public),
@@ -105,16 +115,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn h36_lists_are_asked_for_once_when_their_time_is_over_unless_the_server_tells_of_changes() {
         let good = |ttl: f64| Good::of(Some(ttl), Some("public")).unwrap();
-        let lists = BTreeMap::from([(Kind::Tools, good(1_000.0)), (Kind::Prompts, good(5_000.0))]);
+        let lists = BTreeMap::from([(Kind::Tools, good(3_000.0)), (Kind::Prompts, good(5_000.0))]);
         let told = Shelf::new(lists.clone(), &BTreeSet::from([Kind::Tools, Kind::Prompts]));
         let shelf = Shelf::new(lists, &BTreeSet::from([Kind::Prompts]));
         assert!(!shelf.is_to_be_asked());
-        assert_eq!(shelf.freshness(Kind::Prompts).ttl, Some(5_000));
-        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(shelf.freshness(Kind::Tools).ttl, Some(3_000));
+        tokio::time::advance(Duration::from_secs(3)).await;
         assert!(shelf.is_to_be_asked() && !shelf.is_to_be_asked() && !told.is_to_be_asked());
+        assert_eq!(shelf.due(), BTreeSet::from([Kind::Tools]));
         shelf.was_not_asked();
         assert!(shelf.is_to_be_asked());
-        assert_eq!(shelf.freshness(Kind::Prompts).ttl, Some(1_000), "it is being read");
+        assert_eq!(shelf.freshness(Kind::Tools).ttl, Some(1_000), "it is being read");
+        assert_eq!(shelf.freshness(Kind::Prompts).ttl, Some(5_000));
+        let prompts = BTreeMap::from([(Kind::Prompts, good(5_000.0))]);
+        let partly = Shelf::new(prompts, &BTreeSet::new()).with_rest(&shelf, |kind| kind != Kind::Prompts);
+        assert_eq!(partly.due(), BTreeSet::from([Kind::Tools]), "it was not read again");
         assert_eq!(shelf.freshness(Kind::Resources).ttl, None);
     }
 

@@ -21,6 +21,7 @@ use super::dial_limit::DialLimit;
 use super::ear::Ear;
 use super::link::{Asking, Link, Live};
 use super::reach::Reach;
+use super::relay::{Process, Relay};
 use crate::book::{Lost, Reply};
 use crate::keys::{KeyRing, Without};
 use crate::server::{Server, Target};
@@ -34,6 +35,9 @@ const LISTENS: Range<Duration> = Duration::from_millis(50)..Duration::from_milli
 
 /// How much is quoted of what a keeper says of its server.
 const KEEPER_SAID: usize = 800;
+
+/// What is said of a server that cannot be initialized on the pipes that it was restarted on.
+const UNINITIALIZED: &str = "no response from the server that was restarted by its own process";
 
 /// How often within one dial a key that was refused is replaced.
 const RENEWALS: u32 = 2;
@@ -78,6 +82,8 @@ pub(crate) struct Dial {
     pub(crate) keys: Option<Arc<KeyRing>>,
     /// Whether the server is being asked a question that makes some old ones exit.
     pub(crate) probing: Arc<AtomicBool>,
+    /// The process of the generation before, if it outlived its session.
+    pub(crate) kept: Option<Process>,
 }
 
 impl Dial {
@@ -141,10 +147,12 @@ impl Dial {
         let generation = self.generation;
         let link = Arc::new(Link { generation, ledger, ear, reach, not_shared });
         tell(DialNews::Linked(Arc::clone(&link))).await;
-        match during_turn(turn, self.greet(&link, &tell)).await {
+        match during_turn(turn, self.greet_in_time(&link, &tell)).await {
             Ok(greeting) => {
                 if greeting.era == Era::Legacy {
-                    link.ledger.tell(frame::notification("notifications/initialized", None));
+                    link.ledger
+                        .tell_surely(frame::notification("notifications/initialized", None).into())
+                        .await;
                 }
                 link.reach.up();
                 tell(DialNews::Greeted(Arc::new(Live::new(link, greeting)))).await;
@@ -156,6 +164,9 @@ impl Dial {
     }
 
     async fn reach(&self, not_shared: &mut Option<String>) -> Result<Reach, Seen> {
+        if let Some(process) = &self.kept {
+            return Ok(Reach::Process(process.clone()));
+        }
         let listener = Arc::clone(&self.ear) as Arc<dyn Listener>;
         match &self.server.target {
             Target::Stdio { program, reaper, shared, lifeline } => {
@@ -181,11 +192,13 @@ impl Dial {
                 if !matches!(launch.reaper, Reaper::Elsewhere(_)) {
                     self.follow_container(&mut launch).await?;
                 }
-                let child = Child::launch(&launch, listener, self.wire.clone());
+                let relay = Relay::new(Arc::clone(&self.ear));
+                let child =
+                    Child::launch(&launch, Arc::clone(&relay) as Arc<dyn Listener>, self.wire.clone());
                 if let (Err(_), Some(container)) = (&child, &launch.container) {
                     container.forget();
                 }
-                child.map(Reach::Process)
+                child.map(|child| Reach::Process(Process::new(child, relay)))
             }
             Target::Http(http) => {
                 let slot = self.keys.as_ref().map(|keys| keys.slot.clone());
@@ -225,6 +238,22 @@ impl Dial {
             close: settings.close,
             sizes: settings.limits,
         }
+    }
+
+    /// Shakes hands. A server behind a process that was kept has just answered: if it does not answer again, the process is not.
+    async fn greet_in_time<Told: Future<Output = ()>>(
+        &self,
+        link: &Arc<Link>,
+        tell: &impl Fn(DialNews) -> Told,
+    ) -> Result<Greeting, Option<Seen>> {
+        let greeted = self.greet(link, tell);
+        if self.kept.is_none() {
+            return greeted.await;
+        }
+        let limit = self.server.policy.settings().probe.timeout;
+        tokio::time::timeout(limit, greeted).await.unwrap_or_else(|_| {
+            Err(Some(Seen::Handshake { said: Redacted::head(UNINITIALIZED, KEEPER_SAID) }))
+        })
     }
 
     /// Shakes hands. A server at an address that is being started does not listen yet: it is given twice as long as a call
@@ -314,7 +343,7 @@ impl Dial {
                 Next::Ask { method, params } => (method, params),
             };
             self.probing.store(handshake.ended().is_some(), Ordering::Relaxed);
-            let mut answer = link.shake(method, &params).ok_or(None)?;
+            let mut answer = link.shake(method, &params).await.ok_or(None)?;
             let heard = loop {
                 tokio::select! {
                     biased;

@@ -5,8 +5,11 @@ mod early;
 mod tests;
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
+use std::time::Duration;
 
 use linetender_core::{LossReport, RetryReason};
 use linetender_wire::frame::{self, Frame, Message, Outcome, Routing};
@@ -15,11 +18,12 @@ use linetender_wire::{About, Item, Redacted, Room, Seen};
 use tokio::sync::Notify;
 
 use super::stray::Stray;
-use crate::audience::{Audience, FromServer, UPDATED};
+use super::wishes::Wishes;
+use crate::audience::{Audience, FromServer, UPDATED, WhileOpen};
 use crate::basics::kind::Kind;
 use crate::basics::rooms::Rooms;
 use crate::basics::sync::{Mutex, MutexGuard};
-use crate::book::{Ledger, Reply};
+use crate::book::{Ledger, OpenQuestion, Reply};
 use crate::server::{Server, Stderr};
 use early::{Early, Kept};
 
@@ -28,6 +32,9 @@ const NOISE_KEPT: usize = 8;
 
 /// The longest notification that a resource changed: it says which one.
 const UPDATE_LONGEST: usize = 64 * 1024;
+
+/// A stream of a server somewhere else that ends after this long without use is opened again at the next use.
+pub(crate) const UNUSED: Duration = Duration::from_secs(600);
 
 /// What a server is told whose question cannot be read.
 const UNREADABLE: &str = r#"{"code":-32700,"message":"linetender: the request cannot be parsed"}"#;
@@ -53,6 +60,8 @@ pub(crate) struct Ear {
     stderr: Stderr,
     /// Who counts what is kept of its unfinished messages.
     rooms: Option<Arc<dyn Rooms>>,
+    /// What agents want to be told of.
+    wishes: Arc<Wishes>,
     /// Whether it has written anything that is a message.
     spoke: AtomicBool,
     /// What shows that this is no MCP server, if anything does.
@@ -60,13 +69,25 @@ pub(crate) struct Ear {
     /// Lines that were no frames, and answers that nobody waited for: how many, and the first of them.
     odd: AtomicU64,
     noise: Mutex<Vec<String>>,
-    /// The server said that a list of its changed.
-    lists_changed: AtomicBool,
+    /// What was heard of the server's lists, and nobody looked at yet: a bit for each list that changed, and [`GAP`].
+    lists: AtomicU8,
     /// What it said to agents before its handshake was over.
     early: Early,
     /// Errors without an id that could be about several calls: how many, and one of them.
     strays: AtomicU64,
     stray: Mutex<Option<Stray>>,
+}
+
+/// The server may have said that a list changed, when nobody could hear it.
+const GAP: u8 = 1 << 7;
+
+/// What was heard of a server's lists.
+#[derive(Debug, Default, Eq, PartialEq)]
+pub(crate) struct ListsHeard {
+    /// The server says that these changed.
+    pub(crate) changed: BTreeSet<Kind>,
+    /// It may have said so of others.
+    pub(crate) gap: bool,
 }
 
 impl Ear {
@@ -77,11 +98,12 @@ impl Ear {
             server: Arc::from(""),
             stderr: Stderr::Off,
             rooms: None,
+            wishes: Arc::default(),
             spoke: AtomicBool::new(false),
             no_server: OnceLock::new(),
             odd: AtomicU64::new(0),
             noise: Mutex::new(Vec::new()),
-            lists_changed: AtomicBool::new(false),
+            lists: AtomicU8::new(0),
             early: Early::default(),
             strays: AtomicU64::new(0),
             stray: Mutex::new(None),
@@ -89,8 +111,16 @@ impl Ear {
     }
 
     /// The same, as this server wants it.
-    pub(crate) fn of(self, server: &Server, rooms: Option<Arc<dyn Rooms>>) -> Self {
-        Self { server: Arc::clone(&server.name), stderr: server.stderr, rooms, ..self }
+    pub(crate) fn of(self, server: &Server, rooms: Option<Arc<dyn Rooms>>, wishes: Arc<Wishes>) -> Self {
+        Self { server: Arc::clone(&server.name), stderr: server.stderr, rooms, wishes, ..self }
+    }
+
+    /// True if an agent wants to be told of something, or a caller came not long ago.
+    fn is_used(&self) -> bool {
+        let ledger = &self.ledger;
+        ledger.usage.since() < UNUSED
+            || self.wishes.has_resources()
+            || self.audience.has_tasks(ledger.generation)
     }
 
     /// What shows that this is no MCP server, if anything does.
@@ -100,7 +130,7 @@ impl Ear {
 
     /// The handshake is done, and agents can answer: they are passed what the server said so far, in its order.
     pub(crate) fn open(&self) {
-        self.early.open(|frame| self.to_agents(frame));
+        self.early.open(|frame| self.to_agents(frame, None));
     }
 
     /// Whether the handshake is done.
@@ -111,13 +141,22 @@ impl Ear {
     /// The server does not answer its handshake, perhaps because it waits for an answer itself: nobody can give that yet.
     pub(crate) fn refuse_early(&self) {
         for id in self.early.refuse() {
-            self.ledger.tell(frame::error_reply(&id, TOO_EARLY));
+            let _ = self.ledger.tell(frame::error_reply(&id, TOO_EARLY));
         }
     }
 
-    /// Whether the server said since this was last asked that a list of its changed.
-    pub(crate) fn lists_changed(&self) -> bool {
-        self.lists_changed.swap(false, Ordering::Acquire)
+    /// What was heard of the server's lists since this was last asked.
+    pub(crate) fn lists_heard(&self) -> ListsHeard {
+        let heard = self.lists.swap(0, Ordering::Acquire);
+        let changed = Kind::ALL.into_iter().filter(|kind| heard & bit(*kind) != 0).collect();
+        ListsHeard { changed, gap: heard & GAP != 0 }
+    }
+
+    fn hear_of_lists(&self, bits: u8) {
+        if bits != 0 {
+            self.lists.fetch_or(bits, Ordering::Release);
+            self.ledger.nudge.notify_one();
+        }
     }
 
     /// How many lines were no frames or answered nothing, and the first of them.
@@ -139,7 +178,8 @@ impl Ear {
         }
     }
 
-    fn hear_frame(&self, frame: Frame) {
+    /// Hears a message, which came on the exchange of a request of this number if it came on one.
+    fn hear_frame(&self, frame: Frame, during: Option<u64>) {
         // Only clients say these. Before anything else was heard, it is our own question that comes back (`cat`).
         if matches!(frame.message(), Message::Request { method: "initialize" | "server/discover", .. })
             && !self.spoke.load(Ordering::Relaxed)
@@ -148,22 +188,26 @@ impl Ear {
         }
         self.spoke.store(true, Ordering::Relaxed);
         match frame.message() {
-            Message::Request { id, method: "ping", .. } => drop(self.ledger.tell(frame::reply(id, "{}"))),
+            Message::Request { id, method: "ping", .. } => {
+                let _ = self.ledger.tell(frame::reply(id, "{}"));
+            }
             Message::Notification { method: "notifications/progress", params } => self.note_progress(params),
             // Each agent that wants to hear of it gets a copy, under a name of its own.
             Message::Notification { method: UPDATED, .. } if frame.text().len() > UPDATE_LONGEST => {
                 self.count_odd();
             }
-            Message::Notification { method, .. } if Kind::changed_by(method) => {
-                self.gap();
+            Message::Notification { method, .. } if Kind::changed_by(method).next().is_some() => {
+                self.hear_of_lists(Kind::changed_by(method).map(bit).fold(0, |all, bit| all | bit));
             }
             // It answers a listening request of ours; agents have streams of their own, and acknowledgements of those.
             Message::Notification { method: "notifications/subscriptions/acknowledged", .. } => {}
             Message::Request { .. } | Message::Notification { .. } => match self.early.keep(frame) {
-                Kept::Open(frame) => self.to_agents(frame),
+                Kept::Open(frame) => self.to_agents(frame, during),
                 Kept::Waits => {}
                 Kept::Refused(frame) => match frame.message() {
-                    Message::Request { id, .. } => drop(self.ledger.tell(frame::error_reply(id, TOO_EARLY))),
+                    Message::Request { id, .. } => {
+                        let _ = self.ledger.tell(frame::error_reply(id, TOO_EARLY));
+                    }
                     Message::Notification { .. } | Message::Response { .. } => self.count_odd(),
                 },
             },
@@ -172,17 +216,18 @@ impl Ear {
     }
 
     /// Passes on what is for agents.
-    fn to_agents(&self, frame: Frame) {
+    fn to_agents(&self, frame: Frame, during: Option<u64>) {
         match frame.message() {
             Message::Request { id, .. } => {
                 let id = id.to_owned();
-                if let Err(why) = self.pass_on(frame) {
-                    self.ledger.tell(frame::error_reply(&id, &why));
+                let question = self.ledger.question(during);
+                if let Err(why) = self.pass_on(frame, Some(question)) {
+                    let _ = self.ledger.tell(frame::error_reply(&id, &why));
                 }
             }
             // About a question of its own: the agent knows that by another number.
             Message::Notification { method: "notifications/cancelled", .. } => {
-                if self.pass_on(frame).is_err() {
+                if self.pass_on(frame, None).is_err() {
                     self.count_odd();
                 }
             }
@@ -267,9 +312,14 @@ impl Ear {
         }
     }
 
-    fn pass_on(&self, frame: Frame) -> Result<(), Cow<'static, str>> {
-        self.audience.ask(FromServer { generation: self.ledger.generation, frame })
+    fn pass_on(&self, frame: Frame, question: Option<OpenQuestion>) -> Result<(), Cow<'static, str>> {
+        let question = question.map(|question| Arc::new(question) as WhileOpen);
+        self.audience.ask(FromServer { generation: self.ledger.generation, frame, question })
     }
+}
+
+const fn bit(kind: Kind) -> u8 {
+    1 << kind as u8
 }
 
 /// Text of which nearly every other byte is zero. A banner has none.
@@ -296,8 +346,15 @@ impl Listener for Ear {
     }
 
     fn gap(&self) {
-        self.lists_changed.store(true, Ordering::Release);
-        self.ledger.nudge.notify_one();
+        self.hear_of_lists(GAP);
+    }
+
+    fn stream_wanted(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            if !self.is_used() {
+                self.ledger.usage.next().await;
+            }
+        })
     }
 
     fn wants_stderr(&self) -> bool {
@@ -312,13 +369,20 @@ impl Listener for Ear {
         self.rooms.as_ref().map(|rooms| rooms.room(&self.server, wanted))
     }
 
+    fn hear_during(&self, id: u64, item: Item) {
+        match item {
+            Item::Frame(frame) => self.hear_frame(frame, Some(id)),
+            other => self.hear(other),
+        }
+    }
+
     fn heard(&self) {
         self.ledger.signs.heard();
     }
 
     fn hear(&self, item: Item) {
         match item {
-            Item::Frame(frame) => self.hear_frame(frame),
+            Item::Frame(frame) => self.hear_frame(frame, None),
             Item::Noise(noise) => {
                 self.count_odd();
                 // Before the first message: after one it has shown that it can.
@@ -342,7 +406,7 @@ impl Listener for Ear {
                     About::Question(id) => {
                         self.count_odd();
                         if let Some(id) = id {
-                            self.ledger.tell(frame::error_reply(&id, UNREADABLE));
+                            let _ = self.ledger.tell(frame::error_reply(&id, UNREADABLE));
                         }
                     }
                     About::Unknown => {

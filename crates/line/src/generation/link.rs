@@ -16,9 +16,13 @@ use tokio::sync::oneshot;
 use super::context::ServerContext;
 use super::ear::Ear;
 use super::reach::Reach;
+use super::session_check::SessionCheck;
 use crate::basics::kind::Kind;
-use crate::book::{Entry, Ledger, Lost, Reply};
+use crate::book::{Entry, Ledger, Lost, NoSeat, Reply};
 use crate::status::Why;
+
+/// Length of a request besides its method and its params, at most.
+const ENVELOPE: usize = 64;
 
 /// A server that was started or reached, whatever became of its handshake. Only the handshake itself can be asked of it.
 pub(crate) struct Link {
@@ -38,6 +42,8 @@ pub(crate) struct Live {
     pings: [AtomicBool; 2],
     /// What it keeps in memory for agents, if it can keep anything.
     context: Option<Arc<ServerContext>>,
+    /// Whether it still knows its session.
+    pub(super) session: SessionCheck,
 }
 
 /// How far a generation has come with its server. Each user says which of these it is for.
@@ -84,10 +90,10 @@ impl Connection {
 }
 
 impl Link {
-    /// A question of the handshake. `None` if the generation is over.
+    /// A question of the handshake, which waits while the server does not read. `None` if the generation is over.
     // MCP 2025-11-25, "Initialization": nothing but pings before `initialize` is answered; and it cannot be cancelled.
-    pub(super) fn shake(self: &Arc<Self>, method: &str, params: &str) -> Option<Asking> {
-        self.asking(method, Some(params), None)
+    pub(super) async fn shake(self: &Arc<Self>, method: &str, params: &str) -> Option<Asking> {
+        self.asking_when_room(method, Some(params), None).await
     }
 
     fn asking(
@@ -95,17 +101,33 @@ impl Link {
         method: &str,
         params: Option<&str>,
         cancelled_in: Option<Era>,
-    ) -> Option<Asking> {
+    ) -> Result<Asking, NoSeat> {
         let record = Record::new(Safety::Protocol);
         let seat = self.ledger.register(None, record, |id| frame::request(id, method, params));
-        seat.ok().map(|(entry, answer)| Asking { link: Arc::clone(self), cancelled_in, entry, answer })
+        seat.map(|(entry, answer)| Asking { link: Arc::clone(self), cancelled_in, entry, answer })
+    }
+
+    async fn asking_when_room(
+        self: &Arc<Self>,
+        method: &str,
+        params: Option<&str>,
+        cancelled_in: Option<Era>,
+    ) -> Option<Asking> {
+        let bytes = ENVELOPE + method.len() + params.map_or(0, str::len);
+        loop {
+            match self.asking(method, params, cancelled_in) {
+                Ok(asking) => return Some(asking),
+                Err(NoSeat::Full) if self.ledger.room_for(bytes).await => {}
+                Err(NoSeat::Full | NoSeat::Sealed) => return None,
+            }
+        }
     }
 
     fn cancel_in(&self, era: Era, id: u64) {
         if self.reach.hears_cancellations(era) {
             let params = format!(r#"{{"requestId":{id},"reason":"cancelled or timed out"}}"#);
             // If there is no room the server does not read, and would not read this either.
-            self.ledger.tell(frame::notification("notifications/cancelled", Some(&params)));
+            let _ = self.ledger.tell(frame::notification("notifications/cancelled", Some(&params)));
         }
     }
 }
@@ -121,12 +143,26 @@ impl Deref for Live {
 impl Live {
     pub(super) fn new(link: Arc<Link>, greeting: Greeting) -> Self {
         let context = link.reach.keeps_context().then(|| Arc::new(ServerContext::new()));
-        Self { link, greeting: Arc::new(greeting), pings: Default::default(), context }
+        Self {
+            link,
+            greeting: Arc::new(greeting),
+            pings: Default::default(),
+            context,
+            session: SessionCheck::default(),
+        }
     }
 
-    /// A question of our own. `None` if the generation is over.
-    pub(crate) fn ask(&self, method: &str, params: Option<&str>) -> Option<Asking> {
+    /// Asks a question of our own.
+    ///
+    /// # Errors
+    /// If the server does not read now, or the generation is over.
+    pub(crate) fn ask(&self, method: &str, params: Option<&str>) -> Result<Asking, NoSeat> {
         self.link.asking(method, params, Some(self.era()))
+    }
+
+    /// The same, and waits while the server does not read. `None` if the generation is over.
+    pub(crate) async fn ask_when_room(&self, method: &str, params: Option<&str>) -> Option<Asking> {
+        self.link.asking_when_room(method, params, Some(self.era())).await
     }
 
     /// The server is to stop working on a request.
@@ -151,6 +187,13 @@ impl Live {
         }
     }
 
+    /// The lists of which the server says that it tells when they change.
+    pub(crate) fn tells_of(&self) -> impl Iterator<Item = Kind> {
+        let result: serde_json::Value = serde_json::from_str(&self.greeting.result).unwrap_or_default();
+        let tells = move |kind: &Kind| result["capabilities"][kind.capability()]["listChanged"] == true;
+        Kind::ALL.into_iter().filter(tells)
+    }
+
     /// A list that is asked for beside a ping if the ping before brought nothing, and none ever did.
     fn list_instead(&self) -> Option<&'static str> {
         let [sent, answered] = &self.pings;
@@ -172,9 +215,10 @@ impl Live {
                 self.ask("server/discover", Some(&params))
             }
         };
-        let Some(answer) = answer else { return Probed::Silent };
+        // A server that does not even read is as silent as one that reads and does not answer.
+        let Ok(answer) = answer else { return Probed::Silent };
         // MCP demands an answer to a ping. Some servers ignore what they do not know, and answer everything else.
-        let list = self.list_instead().and_then(|method| self.ask(method, None));
+        let list = self.list_instead().and_then(|method| self.ask(method, None).ok());
         let [_, pinged] = &self.pings;
         let answered = match list {
             None => {

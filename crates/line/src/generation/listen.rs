@@ -44,7 +44,7 @@ pub(crate) async fn listen(link: Arc<Live>, wishes: Arc<Wishes>, meta: Value, se
         }
         let params = json!({ "_meta": meta, "notifications": wanted }).to_string();
         let opened = tokio::time::Instant::now();
-        let Some(asking) = link.ask("subscriptions/listen", Some(&params)) else { return };
+        let Some(asking) = link.ask_when_room("subscriptions/listen", Some(&params)).await else { return };
         if reopen.opened() {
             link.ear.gap();
         }
@@ -69,6 +69,10 @@ pub(crate) async fn listen(link: Arc<Live>, wishes: Arc<Wishes>, meta: Value, se
             Err(_) => return,
         }
         tokio::time::sleep(reopen.wait(opened.elapsed(), None).max(Duration::from_millis(1))).await;
+        tokio::select! {
+            () = link.ear.stream_wanted() => {}
+            () = wishes.changed.notified() => {}
+        }
     }
 }
 

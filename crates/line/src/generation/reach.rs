@@ -9,14 +9,14 @@ use linetender_wire::hop::Hop;
 use linetender_wire::http::headers::ParamHeaders;
 use linetender_wire::http::{Remote, Way};
 use linetender_wire::seam::Outbox;
-use linetender_wire::stdio::Child;
 use linetender_wire::stdio::platform::Work;
 
+use super::relay::Process;
 use crate::book::Entry;
 
 /// How a generation is reached.
 pub(crate) enum Reach {
-    Process(Child),
+    Process(Process),
     Remote(Remote),
     /// Another process of ours holds it.
     Hop(Hop),
@@ -24,7 +24,7 @@ pub(crate) enum Reach {
 
 impl Reach {
     /// The way down.
-    pub(crate) const fn outbox(&self) -> &Outbox {
+    pub(crate) fn outbox(&self) -> &Outbox {
         match self {
             Self::Process(child) => child.outbox(),
             Self::Hop(hop) => hop.outbox(),
@@ -72,6 +72,18 @@ impl Reach {
             Self::Process(child) => child.kill(),
             Self::Remote(remote) => remote.let_go(),
             Self::Hop(hop) => hop.kill(),
+        }
+    }
+
+    /// After a sleep: makes new connections to a server that needs no more than that; whether it is one. A process is asked whether it
+    /// still lives, and so is a server whose answers all come on one stream.
+    pub(crate) fn reconnect(&self) -> bool {
+        match self {
+            Self::Remote(remote) if remote.way() == Way::Streamable => {
+                remote.reconnect();
+                true
+            }
+            Self::Process(_) | Self::Remote(_) | Self::Hop(_) => false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What callers asked a server to keep doing: it is asked again of every generation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,6 +27,16 @@ struct Wanted {
     resources: BTreeMap<String, String>,
     /// Tasks, and how many streams want to hear of each.
     tasks: BTreeMap<String, usize>,
+    /// What the present legacy generation has yet to be told.
+    untold: BTreeSet<Ask>,
+}
+
+/// Something to tell a legacy server. What is not wanted any more comes first, so that it cannot pile up.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Ask {
+    Unsubscribe(String),
+    Level,
+    Subscribe(String),
 }
 
 /// The most resources that are subscribed to again; a server is not asked for more than that in one go.
@@ -56,7 +66,7 @@ impl Wishes {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request was answered with a result: if it is a standing wish, it is remembered.
+    /// A request was answered with a result: if it is a standing wish, it is remembered. The present generation knows it.
     pub(crate) fn granted(&self, method: &str, params: Option<&str>) {
         let Some(params) = params else { return };
         match method {
@@ -71,17 +81,24 @@ impl Wishes {
             }
             "resources/unsubscribe" => {
                 if let Some(uri) = uri(params) {
-                    self.want_not(&uri);
+                    self.forget(&uri);
                 }
             }
             _ => {}
         }
     }
 
-    /// A resource is wanted; its params, should somebody have to be asked. `None` if too many are.
-    pub(crate) fn subscribe(&self, uri: &str) -> Option<String> {
-        let params = about(uri);
-        self.want(uri.to_owned(), params.clone()).then_some(params)
+    /// A resource is wanted, and the server has to be told; whether it is remembered: not if too many are.
+    pub(crate) fn subscribe(&self, uri: &str) -> bool {
+        let is_remembered = self.want(uri.to_owned(), about(uri));
+        if is_remembered {
+            let mut wanted = self.wanted();
+            wanted.untold.remove(&Ask::Unsubscribe(uri.to_owned()));
+            wanted.untold.insert(Ask::Subscribe(uri.to_owned()));
+            drop(wanted);
+            self.changed.notify_one();
+        }
+        is_remembered
     }
 
     /// Whether one more resource would be remembered.
@@ -112,11 +129,32 @@ impl Wishes {
         true
     }
 
-    /// It is not wanted any more.
-    pub(crate) fn want_not(&self, uri: &str) {
-        if self.wanted().resources.remove(uri).is_some() {
+    /// An agent asks the server for it itself.
+    pub(crate) fn is_asked_for(&self, uri: &str) {
+        self.wanted().untold.remove(&Ask::Unsubscribe(uri.to_owned()));
+    }
+
+    /// It is not wanted any more, and the server knows, or is asked by an agent itself.
+    pub(crate) fn forget(&self, uri: &str) {
+        let mut wanted = self.wanted();
+        wanted.untold.remove(&Ask::Subscribe(uri.to_owned()));
+        if wanted.resources.remove(uri).is_some() {
+            drop(wanted);
             self.changed.notify_one();
         }
+    }
+
+    /// It is not wanted any more, and the server has to be told if it was told before.
+    pub(crate) fn want_not(&self, uri: &str) {
+        let mut wanted = self.wanted();
+        if wanted.resources.remove(uri).is_none() {
+            return;
+        }
+        if !wanted.untold.remove(&Ask::Subscribe(uri.to_owned())) {
+            wanted.untold.insert(Ask::Unsubscribe(uri.to_owned()));
+        }
+        drop(wanted);
+        self.changed.notify_one();
     }
 
     /// One more stream wants to hear of a task; `false` if there are too many.
@@ -155,15 +193,44 @@ impl Wishes {
         self.wanted().resources.keys().cloned().collect()
     }
 
-    /// Asks a new legacy generation for all of them. What it refuses is lost with it: the next one is asked again.
-    pub(crate) async fn repeat(&self, link: &Live) {
-        let wanted = self.wanted().clone();
-        let level = wanted.level.iter().map(|params| ("logging/setLevel", params));
-        let resources = wanted.resources.values().map(|params| ("resources/subscribe", params));
-        for (method, params) in level.chain(resources) {
-            if let Some(answer) = link.ask(method, Some(params)) {
-                // One that a server never answers must not keep the next from being asked.
-                let _ = tokio::time::timeout(ANSWER, answer).await;
+    /// Tells a legacy generation all of them, and what changes, for as long as it lives. What it refuses is lost with it: the next
+    /// one is asked again.
+    pub(crate) async fn tell(&self, link: &Live) {
+        self.wanted().begin();
+        loop {
+            let next = self.wanted().next_untold();
+            let Some((method, params)) = next else {
+                self.changed.notified().await;
+                continue;
+            };
+            // Whoever wants to hear of something uses the server.
+            link.ledger.usage.mark();
+            let Some(answer) = link.ask_when_room(method, Some(&params)).await else { return };
+            // One that a server never answers must not keep the next from being asked.
+            let _ = tokio::time::timeout(ANSWER, answer).await;
+        }
+    }
+}
+
+impl Wanted {
+    /// A new generation knows nothing.
+    fn begin(&mut self) {
+        let resources = self.resources.keys().cloned().map(Ask::Subscribe);
+        self.untold = self.level.iter().map(|_| Ask::Level).chain(resources).collect();
+    }
+
+    /// The next request to tell the server.
+    fn next_untold(&mut self) -> Option<(&'static str, String)> {
+        loop {
+            let told = match self.untold.pop_first()? {
+                Ask::Unsubscribe(uri) => Some(("resources/unsubscribe", about(&uri))),
+                Ask::Level => self.level.clone().map(|params| ("logging/setLevel", params)),
+                Ask::Subscribe(uri) => {
+                    self.resources.get(&uri).cloned().map(|params| ("resources/subscribe", params))
+                }
+            };
+            if told.is_some() {
+                return told;
             }
         }
     }
@@ -196,9 +263,9 @@ mod tests {
             wishes.granted(method, Some(params));
         }
         wishes.granted("logging/setLevel", None);
-        assert!((0..super::RESOURCES - 1).all(|n| wishes.subscribe(&format!("more-{n}")).is_some()));
-        assert_eq!(wishes.subscribe("one too many"), None);
-        assert!(wishes.subscribe("b").is_some(), "it is remembered already");
+        assert!((0..super::RESOURCES - 1).all(|n| wishes.subscribe(&format!("more-{n}"))));
+        assert!(!wishes.subscribe("one too many"));
+        assert!(wishes.subscribe("b"), "it is remembered already");
         assert_eq!(wishes.dropped.load(std::sync::atomic::Ordering::Relaxed), 1);
         (0..super::RESOURCES).for_each(|n| wishes.want_not(&format!("more-{n}")));
         let wanted = wishes.wanted().clone();

@@ -219,7 +219,12 @@ impl Line {
         catalogue.freshness(kind)
     }
 
-    fn seen(&self, catalogue: &Catalogue) {
+    /// A caller looks at the lists. That is use, also where the server is not asked, and what is to be read again then is: lists whose
+    /// time is over, and those of which the server may have said something that nobody could hear.
+    pub(super) fn seen(&self, catalogue: &Catalogue) {
+        if let Some(live) = self.live(None) {
+            live.ledger.usage.mark();
+        }
         catalogue.seen(|| self.shared.inbox.try_send(Inbox::Expired).is_ok());
     }
 }

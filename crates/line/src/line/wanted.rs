@@ -5,13 +5,13 @@ use linetender_wire::handshake::Era;
 use super::Line;
 use crate::audience::TASKS_EXTENSION;
 use crate::basics::said::Declared;
-use crate::tender::Inbox;
 
 impl Line {
     /// Somebody wants to hear of a resource, in this generation and every one that follows; whether there is room for it.
     pub(crate) fn subscribe(&self, uri: &str) -> bool {
-        let Some(params) = self.shared.wishes.subscribe(uri) else { return false };
-        self.wish("resources/subscribe", params);
+        if !self.shared.wishes.subscribe(uri) {
+            return false;
+        }
         // Whoever listens uses the server: one that was stopped because nobody did is started.
         self.wake();
         true
@@ -20,7 +20,6 @@ impl Line {
     /// Nobody wants to any more.
     pub(crate) fn unsubscribe(&self, uri: &str) {
         self.shared.wishes.want_not(uri);
-        self.wish("resources/unsubscribe", format!(r#"{{"uri":{}}}"#, linetender_wire::frame::respell(uri)));
     }
 
     /// One more stream wants to hear of a task, in this generation and every one that follows; whether that can be.
@@ -43,13 +42,11 @@ impl Line {
 
     /// Nobody wants to hear of a resource any more. The server is told by whoever calls this.
     pub(crate) fn wants_not(&self, uri: &str) {
-        self.shared.wishes.want_not(uri);
+        self.shared.wishes.forget(uri);
     }
 
-    /// Asks a legacy generation that is up; the next one is asked anyway.
-    fn wish(&self, method: &'static str, params: String) {
-        if self.era() == Some(Era::Legacy) {
-            let _ = self.shared.inbox.try_send(Inbox::Wish(method, params));
-        }
+    /// An agent asks the server itself to tell of a resource: that nobody wanted to hear of it is not said any more.
+    pub(crate) fn asks_for(&self, uri: &str) {
+        self.shared.wishes.is_asked_for(uri);
     }
 }

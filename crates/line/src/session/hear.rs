@@ -6,6 +6,7 @@ use bytes::Bytes;
 use linetender_core::Generation;
 use linetender_wire::frame::{self, Frame, Message, Passed, Routing};
 use linetender_wire::handshake::Era;
+use linetender_wire::seam::Refused;
 use linetender_wire::{About, Item, Steady, queue, test_hooks};
 
 use super::questions::Asker;
@@ -123,7 +124,7 @@ impl Session {
                 method: "notifications/roots/list_changed" | "notifications/progress",
                 ..
             } if self.open.as_ref().is_some_and(|open| open.line.era() == Some(Era::Modern)) => {}
-            Message::Notification { .. } => self.tell_server(frame, None),
+            Message::Notification { .. } => self.tell_server(frame),
             Message::Response { .. } => self.answer(&frame),
         }
     }
@@ -170,18 +171,41 @@ impl Session {
         self.tell(frame::error_reply(id, &error.to_string())).await;
     }
 
-    fn tell_server(&mut self, frame: Frame, only: Option<Generation>) {
+    /// Passes a notification on. It never overtakes a call that the agent sent before it: the server may know what it is about only
+    /// from that call. Whoever was greeted may take it that the server hears what it says: while the server starts, that waits as
+    /// a call does.
+    fn tell_server(&mut self, frame: Frame) {
         let Some(open) = &self.open else { return };
         let line = open.line.clone();
-        if only.is_none() && !line.is_up() {
-            // Whoever was greeted may take it that the server hears what it says. While it starts, that waits as a call does.
-            self.tasks.spawn(async move {
-                if line.ready().await.is_ok() {
-                    line.tell_surely(frame.into(), only).await;
-                }
-            });
-        } else if !line.tell(frame.clone(), only) {
-            self.tasks.spawn(async move { line.tell_surely(frame.into(), only).await });
+        let arrival = self.order.arrive();
+        if arrival.is_next() && line.is_up() && line.tell(frame.clone(), None).is_ok() {
+            return;
+        }
+        let waiting = match self.backlog.as_ref().map(|backlog| backlog.enter(frame.text().len())) {
+            Some(None) => {
+                tracing::warn!(server = line.name(), "notification dropped: too much waits for this server");
+                return;
+            }
+            waiting => waiting.flatten(),
+        };
+        self.tasks.spawn(arrival.follow(async move {
+            if line.ready().await.is_ok() {
+                line.tell_surely(frame.into(), None).await;
+            }
+            drop(waiting);
+        }));
+    }
+
+    /// Passes on the answer to a question of this generation. It waits for no call: a call may wait for it.
+    fn answer_server(&mut self, frame: Frame, asker: Generation) {
+        let Some(open) = &self.open else { return };
+        match open.line.tell(frame.clone(), Some(asker)) {
+            // Whoever asked is gone.
+            Ok(()) | Err(Refused::Sealed) => {}
+            Err(Refused::Full) => {
+                let line = open.line.clone();
+                self.tasks.spawn(async move { line.tell_surely(frame.into(), Some(asker)).await });
+            }
         }
     }
 
@@ -267,8 +291,8 @@ impl Session {
     fn answer(&mut self, frame: &Frame) {
         let Some(open) = &mut self.open else { return };
         match frame.response_number().and_then(|number| open.questions.answered(number)) {
-            Some(Asker::Server(generation, id)) => {
-                self.tell_server(frame.with_id(&id), Some(generation));
+            Some(Asker::Server(generation, id, _)) => {
+                self.answer_server(frame.with_id(&id), generation);
             }
             Some(Asker::Round(answer)) => drop(answer.send(frame.clone())),
             None => {}
@@ -292,7 +316,7 @@ impl Session {
     }
 
     /// What the server asks, takes back, or says to streams of the agent's, as the agent is to read it.
-    fn heard_from_server(&mut self, FromServer { generation, frame }: &FromServer) -> Vec<Passed> {
+    fn heard_from_server(&mut self, FromServer { generation, frame, question }: &FromServer) -> Vec<Passed> {
         let Some(open) = &mut self.open else { return Vec::new() };
         match frame.message() {
             Message::Request { id, .. } => {
@@ -300,10 +324,11 @@ impl Session {
                 if open.questions.is_gone(*generation) || !open.line.hears(*generation) {
                     return Vec::new();
                 }
-                let number = open.questions.ask(Asker::Server(*generation, id.into()));
+                let number = open.questions.ask(Asker::Server(*generation, id.into(), question.clone()));
                 if number.is_none() {
                     // If it does not read either, it is not told: nothing may pile up for it.
-                    open.line.tell(frame::error_reply(id, &too_many_questions()), Some(*generation));
+                    let refusal = frame::error_reply(id, &too_many_questions());
+                    let _ = open.line.tell(refusal, Some(*generation));
                 }
                 number.map(|number| frame.with_id(&number.to_string()).into()).into_iter().collect()
             }

@@ -6,6 +6,7 @@ use linetender_core::Generation;
 use linetender_wire::frame::Frame;
 use tokio::sync::oneshot;
 
+use crate::audience::WhileOpen;
 use crate::basics::params::respell_member;
 
 /// The most questions that an agent may leave unanswered.
@@ -14,8 +15,12 @@ const OPEN: usize = 256;
 /// Who asked.
 #[derive(Debug)]
 pub(super) enum Asker {
-    /// A generation of the server's, under this id.
-    Server(Generation, Box<str>),
+    /// A generation of the server's, under this id; and what stands still meanwhile.
+    Server(
+        Generation,
+        Box<str>,
+        #[expect(dead_code, reason = "it is open as long as this lives")] Option<WhileOpen>,
+    ),
     /// A call of the agent's own that cannot go on without.
     Round(oneshot::Sender<Frame>),
 }
@@ -48,7 +53,8 @@ impl Questions {
     /// This generation and those before it are over: what they asked, and nobody can answer any more.
     pub(super) fn orphaned(&mut self, newest: Generation) -> Vec<u64> {
         self.gone = self.gone.max(Some(newest));
-        let orphans = self.open.extract_if(|_, asker| matches!(asker, Asker::Server(of, _) if *of <= newest));
+        let orphans =
+            self.open.extract_if(|_, asker| matches!(asker, Asker::Server(of, ..) if *of <= newest));
         let mut numbers: Vec<_> = orphans.map(|(number, _)| number).collect();
         numbers.sort_unstable();
         numbers
@@ -72,7 +78,7 @@ impl Questions {
             id: &'a serde_json::value::RawValue,
         }
         let Cancelled { id } = serde_json::from_str(params).ok()?;
-        let same = |asker: &Asker| matches!(asker, Asker::Server(of, asked) if *of == generation && **asked == *id.get());
+        let same = |asker: &Asker| matches!(asker, Asker::Server(of, asked, _) if *of == generation && **asked == *id.get());
         let number = *self.open.iter().find(|(_, asker)| same(asker))?.0;
         self.open.remove(&number);
         respell_member(params, "requestId", &number.to_string())
@@ -87,7 +93,7 @@ mod tests {
     #[test]
     fn questions_have_numbers_of_ours_and_are_taken_back_by_them() {
         let (first, second) = (Generation::new(1), Generation::new(2));
-        let of = |generation, id: &str| Asker::Server(generation, id.into());
+        let of = |generation, id: &str| Asker::Server(generation, id.into(), None);
         let mut questions = Questions::default();
         assert_eq!(questions.ask(of(first, "1")), Some(1));
         assert_eq!(questions.ask(of(first, r#""1""#)), Some(2));
@@ -96,7 +102,7 @@ mod tests {
         assert_eq!(params, r#"{"reason":"late","requestId":2}"#);
         assert!(questions.answered(2).is_none(), "it was taken back");
         assert!(
-            matches!(questions.answered(1), Some(Asker::Server(generation, id)) if generation == first && *id == *"1")
+            matches!(questions.answered(1), Some(Asker::Server(generation, id, _)) if generation == first && *id == *"1")
         );
         for number in 0..OPEN {
             assert!(questions.ask(of(first, &number.to_string())).is_some());

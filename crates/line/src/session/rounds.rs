@@ -9,6 +9,7 @@ use linetender_wire::handshake::Era;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::bridge;
 use crate::basics::error::{CallError, CallErrorKind, Phase};
@@ -111,9 +112,10 @@ impl Call<'_> {
                 self.rounds?.send(Round { method, params, answer }).await.ok()?;
                 waiting.push((key, told));
             }
+            let until = Instant::now() + self.line.policy().call.question_cap;
             let mut answers = Vec::new();
             for (key, told) in waiting {
-                let frame = told.await.ok()?;
+                let frame = tokio::time::timeout_at(until, told).await.ok()?.ok()?;
                 let Message::Response { outcome: Some((Outcome::Result, result)), .. } = frame.message()
                 else {
                     return None;

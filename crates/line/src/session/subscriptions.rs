@@ -282,6 +282,7 @@ impl Open {
         // It hears of it from now on: the server may tell of it before it answers.
         let is_new = !audience.is_subscribed(listener, &uri);
         audience.subscribe(listener, &uri);
+        self.line.asks_for(&uri);
         Wished::Asked { params: None, undone: is_new.then_some(Undone { listener, uri }) }
     }
 

@@ -1,5 +1,6 @@
 //! Doing what the core wants done: its effects, in its order.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,9 +33,10 @@ impl Running {
             }
             match self.at_once.pop_front() {
                 Some((generation, event)) => self.event(generation, event),
-                None => return,
+                None => break,
             }
         }
+        self.end_kept();
     }
 
     fn run(&mut self, effect: Effect) {
@@ -43,8 +45,10 @@ impl Running {
             Effect::Dial { generation } => self.dial(generation),
             Effect::Probe { generation } => self.probe(generation),
             Effect::Seal { .. } => {
-                if let Some(current) = &self.current {
-                    current.ledger.seal();
+                let keeps = self.keeps_process();
+                if let Some(current) = &mut self.current {
+                    current.hands_over = keeps;
+                    if keeps { current.ledger.hand_over() } else { current.ledger.seal() }
                 }
             }
             Effect::Drain { generation } => self.drain(generation),
@@ -100,10 +104,19 @@ impl Running {
     fn dial(&mut self, generation: Generation) {
         let keys = self.keys.as_mut().map(Credentials::dialled);
         let (tell_wire, wire) = mpsc::channel(16);
-        let ledger = Arc::new(Ledger::new(generation, self.tender.clock, Arc::clone(&self.nudge)));
+        let ledger = Ledger::new(generation, self.tender.clock, Arc::clone(&self.nudge));
+        let (ledger, wire, inherited) = match self.kept.take() {
+            Some(kept) => (ledger.numbered_after(kept.last_id), kept.wire, Some(kept.process)),
+            None => (ledger, wire, None),
+        };
+        let ledger = Arc::new(ledger);
         let (server, audience) = (&self.tender.server, Arc::clone(&self.tender.audience));
         let rooms = self.tender.rooms.clone();
-        let ear = Arc::new(Ear::new(Arc::clone(&ledger), audience).of(server, rooms));
+        let wishes = Arc::clone(&self.tender.wishes);
+        let ear = Arc::new(Ear::new(Arc::clone(&ledger), audience).of(server, rooms, wishes));
+        if let Some(process) = &inherited {
+            process.turn_to(Arc::clone(&ear));
+        }
         let probing = Arc::new(AtomicBool::new(false));
         let dial = Dial {
             generation,
@@ -118,6 +131,7 @@ impl Running {
             probing: Arc::clone(&probing),
             patient: self.patient,
             keys,
+            kept: inherited.clone(),
         };
         let news = self.news.0.clone();
         let mut tasks = JoinSet::new();
@@ -138,11 +152,15 @@ impl Running {
             probing,
             effort: Effort::default(),
             lists,
+            wanted: BTreeSet::new(),
+            gap: None,
             read_until: None,
             unread: 0,
             stray: None,
             tasks,
             broken: false,
+            inherited,
+            hands_over: false,
         });
     }
 
@@ -164,7 +182,7 @@ impl Running {
     fn drain(&mut self, generation: Generation) {
         let news = self.news.0.clone();
         let Some(current) = &mut self.current else { return };
-        match current.connection.link().cloned() {
+        match current.connection.link().cloned().filter(|_| !current.hands_over) {
             Some(link) => drop(current.tasks.spawn(async move {
                 link.reach.drain().await;
                 let _ = news.send(News::Drained(generation)).await;
@@ -191,11 +209,17 @@ impl Running {
             // A tender that panicked while it dialled: there is nothing to end.
             return self.at_once.push_back((generation, Event::Gone(None)));
         };
-        match current.connection.link() {
-            Some(link) => order(&link.reach),
+        if current.hands_over {
+            self.keep_process();
+            return self.at_once.push_back((generation, Event::Gone(None)));
+        }
+        if let Some(link) = current.connection.link() {
+            order(&link.reach);
+        } else {
             // It never had a process, or the dial had just made one: dropping the dial drops that too, and when the last
             // who could speak of it is gone, so is the tree.
-            None => current.tasks.abort_all(),
+            current.tasks.abort_all();
+            current.inherited.iter().for_each(|process| process.kill());
         }
         if !current.wire_open {
             self.at_once.push_back((generation, Event::Gone(None)));

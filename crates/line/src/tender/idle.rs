@@ -7,6 +7,7 @@ use linetender_wire::{Exit, Seen};
 use tokio::time::Instant;
 
 use super::Running;
+use crate::generation::UNUSED;
 
 /// In how many steps the time is counted: a server is stopped after that time without a call, or up to one step later.
 const STEPS: u32 = 8;
@@ -54,13 +55,20 @@ impl Running {
         }
     }
 
-    /// Whether the server ended by itself after its work: with status 0, after it had answered a caller, and used by nobody.
+    /// Whether the server ended by itself after its work, used by nobody: with status 0, after it had answered a caller; or by closing the
+    /// stream that all its answers come on, after it had not been used for long.
     pub(super) fn is_finished(&self, seen: &Seen) -> bool {
-        matches!(seen, Seen::Exited { exit: Exit::Status(0), .. })
-            && matches!(self.machine.state(), State::Up(_))
-            && self
-                .vitals()
-                .is_some_and(|(generation, vitals)| vitals.answered > 0 && !self.is_used(generation, &vitals))
+        let Some(current) = self.current.as_ref().filter(|_| matches!(self.machine.state(), State::Up(_)))
+        else {
+            return false;
+        };
+        let vitals = current.ledger.vitals();
+        let after_its_work = match seen {
+            Seen::Exited { exit: Exit::Status(0), .. } => vitals.answered > 0,
+            Seen::StreamEnded { .. } => current.ledger.usage.since() >= UNUSED,
+            _ => false,
+        };
+        after_its_work && !self.is_used(current.generation, &vitals)
     }
 
     fn vitals(&self) -> Option<(Generation, Vitals)> {

@@ -1,6 +1,7 @@
 //! What the tender is asked.
 
 use linetender_core::{Admission, Command, CommandOutcome, Generation};
+use linetender_wire::Seen;
 use tokio::sync::oneshot;
 
 /// What anybody may ask of the tender.
@@ -12,8 +13,8 @@ pub(crate) enum Inbox {
     Relist(Generation),
     /// Somebody looks at lists whose time is over.
     Expired,
+    /// The server of this generation answers as one that was never initialized.
+    SessionLost(Generation, Seen),
     /// The machine slept. Told once every call meets the probe.
     Slept(oneshot::Sender<()>),
-    /// Somebody shares the line and wants something of a legacy server.
-    Wish(&'static str, String),
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use linetender_core::Generation;
 use linetender_wire::handshake::Era;
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::{LineEvent, News, Running};
 use crate::basics::kind::Kind;
 use crate::catalogue::{Catalogue, Change, Reading};
-use crate::generation::{Live, listen};
+use crate::generation::{ListsHeard, Live, listen};
 
 /// How often a generation's lists are read as soon as it says that they changed; if it says so more often than once in so
 /// long, that is how often they are read.
@@ -21,9 +22,6 @@ const READ_GAP: Duration = Duration::from_secs(1);
 /// that it is read when the server says that it changed.
 const READ_AGAIN: Duration = Duration::from_secs(1);
 const READ_TRIES: u32 = 8;
-
-/// How long a server may take to answer what somebody who shares the line wants of it.
-const WISH: Duration = Duration::from_secs(5);
 
 /// Whether a generation's lists are being read: once at a time, however often the server says that they changed.
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -44,7 +42,7 @@ impl Running {
         match era {
             Era::Legacy => {
                 let link = Arc::clone(link);
-                drop(current.tasks.spawn(async move { wishes.repeat(&link).await }));
+                drop(current.tasks.spawn(async move { wishes.tell(&link).await }));
             }
             Era::Modern => drop(current.tasks.spawn(listen(Arc::clone(link), wishes, hello.meta(), seed))),
         }
@@ -52,27 +50,51 @@ impl Running {
         self.tender.greetings.send_replace(Some(Arc::clone(&link.greeting)));
     }
 
-    pub(super) fn wish(&mut self, method: &str, params: &str) {
-        if let Some(current) = &mut self.current
-            && let Some(link) = current.connection.live().filter(|link| link.era() == Era::Legacy)
-            && let Some(asking) = link.ask(method, Some(params))
-        {
-            current.tasks.spawn(async move { drop(tokio::time::timeout(WISH, asking).await) });
+    /// The server said something of its lists, or may have.
+    pub(super) fn lists_heard(&mut self, generation: Generation, heard: ListsHeard) {
+        if !heard.changed.is_empty() {
+            self.read_lists(generation, heard.changed);
+        }
+        if !heard.gap {
+            return;
+        }
+        let news = self.news.0.clone();
+        let Some(current) = self.current(generation) else { return };
+        if current.gap.as_ref().is_none_or(AbortHandle::is_finished) {
+            // A proxy may cut streams every minute: until a caller comes nobody has to know.
+            let ledger = Arc::clone(&current.ledger);
+            current.gap = Some(current.tasks.spawn(async move {
+                ledger.usage.next().await;
+                let _ = news.send(News::Used(generation)).await;
+            }));
         }
     }
 
-    pub(super) fn read_lists(&mut self, generation: Generation) {
+    /// A caller comes after the server may have said something: lists of which it would have said that they changed are read.
+    pub(super) fn used_after_gap(&mut self, generation: Generation) {
+        let Some(current) = self.current(generation) else { return };
+        let live = current.connection.live();
+        let tells: Vec<Kind> = live.map(|live| live.tells_of().collect()).unwrap_or_default();
+        if !tells.is_empty() {
+            self.read_lists(generation, tells);
+        }
+    }
+
+    /// Reads these lists, and those that are still wanted.
+    pub(super) fn read_lists(&mut self, generation: Generation, kinds: impl IntoIterator<Item = Kind>) {
         let server = Arc::clone(&self.tender.server);
         let before = Arc::clone(&self.tender.catalogue.borrow());
         let news = self.news.0.clone();
         let keys = self.keys.as_ref().map(|keys| Arc::clone(&keys.ring));
         let Some(current) = self.current(generation) else { return };
         let Some(link) = current.connection.live().cloned() else { return };
+        current.wanted.extend(kinds);
         if current.lists != Lists::Quiet {
             current.lists = Lists::Stale;
             return;
         }
         current.lists = Lists::Reading;
+        let wanted = std::mem::take(&mut current.wanted);
         let now = Instant::now();
         let paid = current.read_until.map_or(now, |until| until.max(now)) + READ_GAP;
         current.read_until = Some(paid);
@@ -88,17 +110,17 @@ impl Running {
                 let (news, some) = (news.clone(), News::SomeLists(generation, Box::new(some)));
                 async move { drop(news.send(some).await) }
             };
-            let read = Reading::of((&server.name, &link), keys, meta, before, limit, tell).await;
+            let read = Reading::of((&server.name, &link), &wanted, keys, meta, before, limit, tell).await;
             let _ = news.send(News::Lists(generation, read.map(Box::new))).await;
         });
     }
 
     /// Somebody looks at lists whose time is over. Those that are being read are new soon.
     pub(super) fn lists_expired(&mut self) {
-        let is_due = self.tender.catalogue.borrow().is_due();
-        let quiet = self.current.as_ref().filter(|current| is_due && current.lists == Lists::Quiet);
-        if let Some(generation) = quiet.map(|current| current.generation) {
-            self.read_lists(generation);
+        let due = self.tender.catalogue.borrow().due();
+        let quiet = self.current.as_ref().filter(|current| current.lists == Lists::Quiet);
+        if let Some(generation) = quiet.map(|current| current.generation).filter(|_| !due.is_empty()) {
+            self.read_lists(generation, due);
         }
     }
 
@@ -110,11 +132,12 @@ impl Running {
         if whole {
             current.unread = 0;
         }
+        current.wanted.extend(read.iter().flat_map(|read| read.catalogue.missing()));
         if let Some(read) = read {
             self.lists_given(generation, *read, stale);
         }
         if stale {
-            self.read_lists(generation);
+            self.read_lists(generation, []);
         } else if !whole {
             self.read_later(generation);
         }
@@ -126,7 +149,9 @@ impl Running {
         if self.current.as_ref().is_none_or(|current| current.generation != generation) {
             return;
         }
-        if let Some(link) = self.link(generation).filter(|link| link.reach.has_exchanges()) {
+        if let Some(mirrored) = mirrored
+            && let Some(link) = self.link(generation).filter(|link| link.reach.has_exchanges())
+        {
             link.reach.mirror(mirrored);
         }
         self.new_catalogue(catalogue, changes, stale);

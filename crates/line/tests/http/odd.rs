@@ -64,6 +64,7 @@ async fn a_list_that_hangs_keeps_no_other_back() {
 async fn h11_a_probe_that_is_put_off_is_no_missed_one() {
     let web = web(speaks(Era::Legacy));
     let mut settings = Settings::default();
+    settings.probe.over_http = true;
     settings.probe.keepalive = Duration::from_millis(50);
     let line = Line::open(server(&web).eras(Eras::Only(Era::Legacy)).policy(Policy::new(settings).unwrap()));
     in_time(line.ready()).await.unwrap();
@@ -75,17 +76,46 @@ async fn h11_a_probe_that_is_put_off_is_no_missed_one() {
     }
 }
 
+/// A probe is use. What was connected before may be dead, and nobody can tell.
 #[tokio::test]
-async fn o05_after_a_sleep_one_probe_comes_before_the_next_calls() {
+async fn h39_after_a_sleep_the_next_call_has_a_new_connection_and_no_probe_before_it() {
     let web = web(speaks(Era::Legacy));
     let line = Line::open(server(&web).eras(Eras::Only(Era::Legacy)));
     lists_tools(&line).await;
-    let before = asked(&web, "ping");
+    in_time(line.call_tool("echo", Raw("{}"))).await.unwrap();
+    let before = (asked(&web, "ping"), web.server.counters().connections);
     line.slept().await;
-    let call = || async { in_time(line.call_tool("echo", Raw("{}"))).await.unwrap() };
-    tokio::join!(call(), call(), call(), call());
-    assert_eq!(asked(&web, "ping"), before + 1);
+    in_time(line.call_tool("echo", Raw("{}"))).await.unwrap();
+    let after = (asked(&web, "ping"), web.server.counters().connections);
+    assert_eq!(after, (before.0, before.1 + 1));
     assert_eq!(line.status().generation, 1);
+}
+
+/// Many servers have resources and no templates, whatever their capabilities say.
+#[tokio::test]
+async fn h40_a_list_that_the_server_does_not_know_is_none_and_has_no_other_read_again() {
+    let web = web(|manners| {
+        speaks(Era::Legacy)(manners);
+        manners.full = true;
+        manners.fault_on(
+            "resources/templates/list",
+            Fault::new("status", json!({ "code": 200, "with_id": true, "error": -32601 })),
+        );
+    });
+    let line = Line::open(server(&web).eras(Eras::Only(Era::Legacy)));
+    lists_tools(&line).await;
+    assert_eq!(in_time(line.list_resource_templates()).await.unwrap().len(), 0);
+    // A list that failed is tried again after a second.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let lists = || {
+        web.server
+            .seen()
+            .iter()
+            .filter_map(|one| one.method.clone())
+            .filter(|asked| asked.ends_with("/list"))
+            .count()
+    };
+    assert_eq!((lists(), asked(&web, "resources/templates/list")), (4, 1));
 }
 
 #[tokio::test]

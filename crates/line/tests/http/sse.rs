@@ -308,6 +308,7 @@ async fn streams_that_end_at_once_are_charged_and_not_opened_in_a_storm() {
 #[tokio::test]
 async fn a_server_that_takes_messages_and_answers_none_is_found_by_its_silence() {
     let quick = policy(|settings| {
+        settings.probe.over_http = true;
         settings.probe.keepalive = Duration::from_millis(300);
         settings.probe.timeout = Duration::from_millis(200);
     });

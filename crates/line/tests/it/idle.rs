@@ -111,7 +111,7 @@ async fn s60_a_server_that_exits_during_a_call_or_before_any_is_restarted() {
         eventually(|| book.runs().contains_key("slow").then_some(())).await;
         kill_below(&line).await;
     };
-    let (lost, ()) = in_time(async { tokio::join!(call, end) }).await;
+    let (lost, ()) = in_time(Box::pin(async { tokio::join!(call, end) })).await;
     lost.unwrap_err();
     in_time(line.wait_for(|status| status.state == State::Up && status.generation == 3)).await;
     in_time(line.close()).await;

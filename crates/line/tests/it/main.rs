@@ -15,6 +15,7 @@ mod outcomes;
 mod parking;
 mod rig;
 mod starts;
+mod strangers;
 // The words of a Linux system are in them.
 #[cfg(target_os = "linux")]
 mod texts;

@@ -18,3 +18,4 @@ mod look;
 mod order;
 mod peer;
 mod questions;
+mod queues;

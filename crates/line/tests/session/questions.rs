@@ -88,6 +88,52 @@ async fn a_call_given_up_while_its_question_is_open_takes_the_agents_late_answer
     }
 }
 
+fn settings(limit: Duration) -> Settings {
+    let mut settings = Settings::default();
+    settings.call.limit = limit;
+    settings.call.cap = limit;
+    settings
+}
+
+/// S45: a person takes longer to answer than the call may take.
+#[tokio::test]
+async fn s45_the_time_of_a_call_stands_still_while_its_question_is_open() {
+    const LIMIT: Duration = Duration::from_secs(2);
+    for way in WAYS {
+        let peer = Peer::start(way, Era::Legacy);
+        let server = peer.server().policy(Policy::new(settings(LIMIT)).unwrap()).deadline(Deadline::Policy);
+        let mut agent = Raw::new(session::open(server, &Rig::new()), "2025-11-25");
+        agent.greet().await;
+        let id = agent.ask("tools/call", json!({ "name": "question", "arguments": {} })).await;
+        let question = agent.next("roots/list").await;
+        // A call that comes later waits for nobody's answer.
+        let other = agent.ask("tools/call", json!({ "name": "hang", "arguments": {} })).await;
+        let ended = agent.answer(other).await["result"].clone();
+        assert!(ended.to_string().contains("no response within"), "{way:?}: {ended}");
+        let roots = json!({ "roots": [{ "uri": "file:///slow" }] });
+        agent.say(json!({ "jsonrpc": "2.0", "id": question["id"], "result": roots }).to_string()).await;
+        let result = agent.answer(id).await["result"].clone();
+        assert!(result.to_string().contains("slow"), "{way:?}: {result}");
+    }
+}
+
+/// S45: the time stands still for so long and no longer; then it goes on.
+#[tokio::test]
+async fn s45_a_question_that_nobody_answers_ends_with_its_call() {
+    for way in WAYS {
+        let peer = Peer::start(way, Era::Legacy);
+        let mut settings = settings(Duration::from_secs(1));
+        settings.call.question_cap = Duration::from_secs(1);
+        let server = peer.server().policy(Policy::new(settings).unwrap()).deadline(Deadline::Policy);
+        let mut agent = Raw::new(session::open(server, &Rig::new()), "2025-11-25");
+        agent.greet().await;
+        let id = agent.ask("tools/call", json!({ "name": "question", "arguments": {} })).await;
+        agent.next("roots/list").await;
+        let ended = agent.answer(id).await["result"].clone();
+        assert!(ended.to_string().contains("no response within"), "{way:?}: {ended}");
+    }
+}
+
 #[tokio::test]
 async fn what_only_the_old_era_says_does_not_reach_a_modern_server() {
     for way in WAYS {

@@ -56,8 +56,11 @@ pub(super) async fn serve(web: Arc<Web>, end: End, rng: Rng) {
 impl Served {
     /// `None`: the connection is over.
     async fn answer(&mut self, request: &Request) -> Option<()> {
+        let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let method = message["method"].as_str().unwrap_or(&request.method).to_owned();
+        lock(&self.web.house).requests.push(method);
         match request.method.as_str() {
-            "POST" => self.post(request).await,
+            "POST" => self.post(&message, request).await,
             "GET" => self.own_stream(request).await,
             _ => self.whole(200, &[], "").await,
         }
@@ -67,8 +70,7 @@ impl Served {
         http1::respond(&mut self.end, status, headers, body).await.then_some(())
     }
 
-    async fn post(&mut self, request: &Request) -> Option<()> {
-        let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    async fn post(&mut self, message: &Value, request: &Request) -> Option<()> {
         let method = message["method"].as_str().unwrap_or_default();
         let (id, number) = (&message["id"], message["id"].as_u64());
         let session = request.headers.get(SESSION);

@@ -306,7 +306,7 @@ impl Inner {
 
     fn shared(&self) -> Option<Arc<Http2>> {
         let mut slot = lock(&self.http2);
-        if slot.as_ref().is_some_and(|shared| shared.is_closed()) {
+        if slot.as_ref().is_some_and(|shared| shared.is_closed() || shared.is_stale()) {
             slot.take();
         }
         slot.clone()

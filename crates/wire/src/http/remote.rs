@@ -166,6 +166,11 @@ impl Remote {
         let _ = self.orders.try_send(Order::LetGo);
     }
 
+    /// Makes new connections for what is sent from now on. What is under way stays where it is.
+    pub fn reconnect(&self) {
+        self.shared.pool.clear();
+    }
+
     /// Which transport it speaks, as far as is known.
     pub fn way(&self) -> Way {
         self.shared.way()

@@ -166,6 +166,12 @@ impl Outbox {
         !self.seal.is_set() && self.queue.send(outgoing).await.is_ok()
     }
 
+    /// Returns when there is room for so many bytes, which another sender may take first; `false` if the generation is sealed
+    /// before that.
+    pub async fn room_for(&self, bytes: usize) -> bool {
+        !self.seal.is_set() && self.queue.room_for(bytes).await.is_ok()
+    }
+
     /// Nothing is taken from now on, and the writer stops.
     pub fn seal(&self) {
         self.seal.set();

@@ -35,6 +35,7 @@ impl Seen {
             Self::Unusable { .. } => "unusable-response",
             Self::SessionLost => "session-lost",
             Self::SessionNeverKnown => "session-never-known",
+            Self::NotInitialized { .. } => "not-initialized",
             Self::StreamEnded { .. } => "stream-ended",
             Self::BadEndpoint { .. } => "bad-endpoint",
             Self::BadSession { .. } => "bad-session",

@@ -197,6 +197,11 @@ fn each_sight_over_http_has_its_class_and_its_words() {
             "the server does not recognize the MCP session it has just created: behind a load balancer, check session \
              affinity (sticky sessions)",
         ),
+        (
+            Seen::NotInitialized { said: text("not initialized") },
+            Class::SessionLost,
+            "the server was restarted without the MCP handshake; it answered: not initialized",
+        ),
         (Seen::NotMcp { head: text("<html>") }, Class::Config, "not an MCP endpoint; it returned: <html>"),
         (Seen::WantsAuth { challenge: text("") }, Class::Auth, "the server requires authentication"),
         (

@@ -34,7 +34,7 @@ const ERROR: &str = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"no"}}"
 #[tokio::test]
 async fn an_error_without_an_id_is_not_about_a_call_that_was_not_written() {
     let (ear, mut frames) = ear();
-    ear.ledger.tell(frame::notification("n", None));
+    ear.ledger.tell(frame::notification("n", None)).unwrap();
     let mut answer = call(&ear.ledger);
     // What was written is the notification.
     assert!(frames.try_recv().unwrap().ticket.unwrap().writing(Extent::default()));

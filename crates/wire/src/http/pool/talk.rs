@@ -1,6 +1,6 @@
 //! One exchange on one connection, and what its failure proves.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,18 +9,21 @@ use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use linetender_core::{LossReport, ServerRefusal};
+use tokio::time::Instant;
 
-use super::{Inner, Pool, Request, message};
+use super::{Inner, Pool, Request, lock, message};
 use crate::http::broken::{Broken, Chain, Phase};
 use crate::http::connect::network::Quiet;
 use crate::http::connect::{Connected, Target, WATCHES, Written};
 use crate::http::endpoint::Endpoint;
 use crate::tasks::{self, Owned};
 
-// HTTP/2 finds a dead peer by asking. Where what lies below looks at what the peer acknowledges, that is quicker, and can tell a
-// network that is away from a peer that is gone: this must not.
+// HTTP/2 finds a dead peer by asking, while it has something to wait for. Where what lies below looks at what the peer
+// acknowledges, that is quicker, and can tell a network that is away from a peer that is gone: this must not.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(if WATCHES { 120 } else { 5 });
+/// Longest time that a shared connection is kept for the next request.
+const IDLE_LONGEST: Duration = Duration::from_secs(30);
 /// How much one HTTP/2 stream, and all of them, may send ahead of their readers.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
@@ -38,6 +41,8 @@ pub(super) struct Http1 {
 pub(super) struct Http2 {
     sender: http2::SendRequest<Full<Bytes>>,
     _task: Owned<()>,
+    /// When a request was last begun on it.
+    used: Mutex<Instant>,
 }
 
 /// A connection to use.
@@ -100,8 +105,6 @@ impl Http2 {
             .timer(TokioTimer::new())
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_TIMEOUT)
-            // A connection that died while nobody used it must not cost the next call its certainty.
-            .keep_alive_while_idle(true)
             .max_header_list_size(head_limit)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
@@ -111,11 +114,18 @@ impl Http2 {
         let task = Owned::spawn(async move {
             let _ = connection.await;
         });
-        Ok(Self { sender, _task: task })
+        Ok(Self { sender, _task: task, used: Mutex::new(Instant::now()) })
     }
 
     pub(super) fn is_closed(&self) -> bool {
         self.sender.is_closed()
+    }
+
+    /// True if nothing was sent on it for long, by nobody who still waits for something. It may have died unseen since: nobody asks
+    /// while it is idle, and a call on a dead connection has an unknown outcome.
+    pub(super) fn is_stale(self: &Arc<Self>) -> bool {
+        // Whoever waits for a response, or reads one, holds it too.
+        Arc::strong_count(self) == 1 && lock(&self.used).elapsed() >= IDLE_LONGEST
     }
 }
 
@@ -130,7 +140,8 @@ impl Line {
             Self::One(connection) => connection.send(to, request).await,
             Self::Many(shared) => {
                 let mut sender = shared.sender.clone();
-                let began = tokio::time::Instant::now();
+                let began = Instant::now();
+                *lock(&shared.used) = began;
                 match sender.try_send_request(message(to, request, None)).await {
                     Ok(response) => Ok((response, Lease::Many { _shared: shared }, began.elapsed())),
                     Err(error) => {

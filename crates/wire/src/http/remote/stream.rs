@@ -244,7 +244,10 @@ fn hear(shared: &Shared, waits: Option<(&Frame, u64)>, data: &Bytes) -> bool {
         // Each request has an exchange of its own: what names none, elsewhere, is about no call (H21).
         let stray = matches!(frame.message(), Message::Response { id: None, .. });
         let item = if stray { Item::Noise(frame.text().clone()) } else { Item::Frame(frame) };
-        shared.listener.hear(item);
+        match waits {
+            Some((_, id)) => shared.listener.hear_during(id, item),
+            None => shared.listener.hear(item),
+        }
     }
     answered
 }
@@ -287,8 +290,8 @@ async fn renewed(shared: &Shared, refused: &KeyRefused) {
     }
 }
 
-/// The server's own stream (legacy): opened again and again, with waits of its own, until the session is gone; never again
-/// if the server refuses the first. It never touches the line's budget. `opened` is told when the server first said anything about it.
+/// The server's own stream (legacy): opened again and again, with waits of its own, while the server is used, until the session is
+/// gone; never again if the server refuses the first. It never touches the line's budget. `opened` is told when the server first said anything about it.
 pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
     let mut reopen = Reopen::new(shared.seed);
     let mut place = Place::default();
@@ -348,5 +351,6 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
         }
         let wait = reopen.wait(began.elapsed(), place.retry);
         tokio::time::sleep(wait).await;
+        shared.listener.stream_wanted().await;
     }
 }
