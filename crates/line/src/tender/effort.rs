@@ -1,4 +1,4 @@
-//! Whether a server that answers no probes works: its processes use a processor, or began after the call that was given up.
+//! Whether a server that answers no probes works: its processes use a processor or wait for one, or began after the call that was given up.
 
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ pub(super) struct Effort {
 impl Effort {
     /// Whether it works, as far as this look and those before tell. One look is as long after the last as a probe waits.
     fn look(&mut self, now: Instant, work: Work, given_up: Option<Duration>, look: Duration) -> bool {
-        if let Some((at, cpu)) = self.last.replace((now, work.cpu))
-            && work.cpu.saturating_sub(cpu) * PART >= now.since(at)
-            && now > at
-        {
+        let last = self.last.replace((now, work.cpu));
+        let uses_processor =
+            last.is_some_and(|(at, cpu)| now > at && work.cpu.saturating_sub(cpu) * PART >= now.since(at));
+        if uses_processor || work.is_runnable {
             self.worked_at = Some(now);
         }
         let has_child = given_up.zip(work.youngest).is_some_and(|(call, child)| child < call);
@@ -79,6 +79,16 @@ mod tests {
         assert!(look(115, 9499));
         assert!(look(120, 9499));
         assert!(!look(125, 9499));
+    }
+
+    #[test]
+    fn a_server_that_waits_for_a_processor_works() {
+        let mut effort = Effort::default();
+        let mut look =
+            |secs, is_runnable| effort.look(at(secs), Work { is_runnable, ..Work::default() }, None, LOOK);
+        assert!(!look(100, false));
+        assert!(look(105, true) && look(119, false));
+        assert!(!look(120, false));
     }
 
     #[test]

@@ -10,8 +10,9 @@ use crate::readable::readable;
 use crate::stdio::client::client;
 use crate::stdio::platform::Work;
 
-/// The most processes of a server that are looked at.
+/// The most processes of a server that are looked at, and of each the most threads.
 const MOST_PROCESSES: usize = 256;
+const MOST_THREADS: usize = 64;
 
 /// Fields of `stat` behind the name: the processor times (user, system, and both of waited-for children), and the start.
 const CPU: usize = 11;
@@ -73,14 +74,16 @@ impl Watched {
     pub(super) fn work(&self) -> Option<Work> {
         let of = |process: &Process| Work {
             cpu: process.cpu,
+            is_runnable: process.is_runnable,
             youngest: None,
             is_elsewhere: client(process.name.as_ref()).is_some(),
         };
         let mut work = of(&Process::read(self.pid)?);
         let below = descendants(self.pid, 0).into_iter().take(MOST_PROCESSES);
         for process in below.filter_map(Process::read) {
-            let Work { cpu, is_elsewhere, .. } = of(&process);
+            let Work { cpu, is_runnable, is_elsewhere, .. } = of(&process);
             work.cpu += cpu;
+            work.is_runnable |= is_runnable;
             work.is_elsewhere |= is_elsewhere;
             work.youngest = Some(work.youngest.map_or(process.age, |age| age.min(process.age)));
         }
@@ -101,6 +104,7 @@ impl Watched {
 struct Process {
     name: String,
     cpu: Duration,
+    is_runnable: bool,
     age: Duration,
 }
 
@@ -116,8 +120,18 @@ impl Process {
         let cpu = time((CPU..CPU + 4).filter_map(ticks).sum());
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         let now = Duration::from_secs(now.tv_sec.try_into().ok()?);
-        Some(Self { name, cpu, age: now.saturating_sub(time(ticks(BEGAN)?)) })
+        Some(Self { name, cpu, is_runnable: is_runnable(pid), age: now.saturating_sub(time(ticks(BEGAN)?)) })
     }
+}
+
+/// True if a thread of this process has a processor or waits for one.
+fn is_runnable(pid: Pid) -> bool {
+    let threads =
+        std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).into_iter().flatten().flatten();
+    threads.take(MOST_THREADS).any(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('R'))
+    })
 }
 
 /// Everything below a process, as deep as anybody nests.
