@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 
 from agents import EOF, TIMEOUT, Http, Stdio
-from processes import alive, children, started
+from processes import alive, children, send, started
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WAYS = ("direct", "run", "share", "serve")
@@ -255,8 +255,8 @@ class Case:
         for pid, since in self.servers(("start",)):
             if alive(pid, since):
                 for child in children(pid) if self.server.starter else ():
-                    os.kill(child, signal.SIGKILL)
-                os.kill(pid, signal.SIGKILL)
+                    send(child, signal.SIGKILL)
+                send(pid, signal.SIGKILL)
                 self.record.killed.append((time.time(), pid))
                 until = time.monotonic() + 5
                 while alive(pid, since) and time.monotonic() < until:
@@ -318,7 +318,7 @@ class Case:
                 self.record.crash = self.record.crash or "the gateway did not end within 20 s of SIGTERM"
         keepers = self.keepers()
         for pid, _ in keepers:
-            os.kill(pid, signal.SIGTERM)
+            send(pid, signal.SIGTERM)
         until = time.monotonic() + 15
         while any(alive(*keeper) for keeper in keepers) and time.monotonic() < until:
             time.sleep(0.05)
@@ -333,7 +333,7 @@ class Case:
         declared = {(entry["child"], entry["started"]) for entry in self.record.journal if entry["what"] == "whose"}
         for pid, since in {*keepers, *self.servers(), *users, *declared}:
             if alive(pid, since):
-                os.kill(pid, signal.SIGKILL)
+                send(pid, signal.SIGKILL)
         if not self.setting.keep:
             shutil.rmtree(self.folder, ignore_errors=True)
 

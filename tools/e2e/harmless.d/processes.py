@@ -21,6 +21,14 @@ def alive(pid, since):
     return fields[0] not in "ZX" and int(fields[19]) == since
 
 
+def send(pid, number):
+    """Sends a signal to a process that may just have ended."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
 def children(above):
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
