@@ -295,6 +295,11 @@ impl Door {
         }
     }
 
+    /// True if this has been heard already.
+    pub fn has_heard(&self, method: &str) -> bool {
+        self.heard.iter().any(|message| message["method"] == method)
+    }
+
     /// How long a call took to be told anything.
     pub fn took(&self, nonce: &str) -> Duration {
         let asked = &self.history.calls[nonce];

@@ -12,7 +12,7 @@ use crate::agent::{Agent, LINETENDER};
 /// Short times, so that no test waits for long; and few restarts.
 pub(crate) const POLICY: &str = "\
 state = 'none'
-probe = { keepalive = 400, timeout = 200 }
+probe = { keepalive = 400, timeout = 200, over_http = true }
 call = { abandoned_after = 1000 }
 dial = { start = 1200, handshake = 800 }
 budget = { tokens = 3 }
