@@ -85,7 +85,12 @@ impl Reliance {
 impl Call<'_> {
     /// The agent's use of its server's memory, and the effect of this call. `None` if the call has nothing to do with it.
     fn reliance(&self) -> Option<(&AgentContext, CallEffect)> {
-        if self.state() == ServerState::None || self.method != "tools/call" {
+        let is_covered = match self.state() {
+            ServerState::None => false,
+            ServerState::Unknown => self.method == "tools/call",
+            ServerState::Process => matches!(self.method, "tools/call" | "resources/read" | "prompts/get"),
+        };
+        if !is_covered {
             return None;
         }
         let server = &self.shared.server;

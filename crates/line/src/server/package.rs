@@ -34,7 +34,7 @@ const STATELESS: [&str; 12] = [
 ];
 
 /// Parts of the names of packages and images that keep state in memory.
-const STATEFUL: [&str; 21] = [
+const STATEFUL: [&str; 22] = [
     "playwright",
     "puppeteer",
     "chrome-devtools",
@@ -56,6 +56,7 @@ const STATEFUL: [&str; 21] = [
     "mcp-repl",
     "sequential-thinking",
     "@cyanheads/git-mcp-server",
+    "mcp-server-sqlite",
 ];
 
 /// What is known of a package: what it keeps in memory between two calls.
@@ -153,6 +154,7 @@ mod tests {
             ("npx @wonderwhy-er/desktop-commander", Process),
             ("npx -y @modelcontextprotocol/server-sequential-thinking", Process),
             ("npx -y @cyanheads/git-mcp-server@latest", Process),
+            ("uvx mcp-server-sqlite --db-path s.db", Process),
             ("uvx jupyter_mcp_server", Process),
             ("/opt/mcp_repl", Process),
             ("npx @modelcontextprotocol/server-github", Unknown),

@@ -9,11 +9,15 @@ use crate::agent::Raw;
 use crate::look::{eventually, in_time, kill};
 use crate::peer::{Peer, Way};
 
-/// A server that may keep something in memory.
-fn perhaps(peer: &Peer) -> Server {
+/// A server that keeps this in memory.
+fn keeps(peer: &Peer, state: ServerState) -> Server {
     let mut settings = Settings::default();
-    settings.state = ServerState::Unknown;
+    settings.state = state;
     peer.server().policy(Policy::new(settings).unwrap())
+}
+
+fn perhaps(peer: &Peer) -> Server {
+    keeps(peer, ServerState::Unknown)
 }
 
 async fn replaced(line: &Line) {
@@ -72,4 +76,24 @@ async fn s53_an_agent_whose_cancellation_crosses_the_notice_is_told_again() {
     tokio::time::sleep(Duration::from_millis(1100)).await;
     is_notice(&agent.call("drop_all", json!({})).await);
     line.close().await;
+}
+
+#[tokio::test]
+async fn s53_a_resource_and_a_prompt_of_a_server_with_state_are_not_read_from_fresh_memory_unseen() {
+    let reads = [("resources/read", json!({ "uri": "note://a" })), ("prompts/get", json!({ "name": "greet" }))];
+    for (state, is_told) in [(ServerState::Process, true), (ServerState::Unknown, false)] {
+        for (method, params) in &reads {
+            let peer = Peer::start(Way::Pipe, Era::Legacy);
+            let line = Line::open(keeps(&peer, state));
+            let mut agent = Raw::new(session::join(&line), "2025-11-25");
+            agent.greet().await;
+            agent.call("use", json!({ "what": "test" })).await;
+            replaced(&line).await;
+            let id = agent.ask(method, params.clone()).await;
+            let answer = agent.answer(id).await;
+            let reason = &answer["error"]["data"]["reason"];
+            assert_eq!(*reason == "context-replaced", is_told, "{answer}");
+            line.close().await;
+        }
+    }
 }
