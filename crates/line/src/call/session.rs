@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linetender_core::{Class, Extent, Gate, Instant, Leaf, LossReport, Record, RecordStep, ServerRefusal};
+use linetender_core::{Extent, Gate, Instant, LossReport, Record, RecordStep, ServerRefusal};
 use linetender_wire::frame::Frame;
 use linetender_wire::{Redacted, Seen};
 
@@ -47,17 +47,6 @@ impl Call<'_> {
         let limit =
             until.since(self.shared.clock.now()).min(self.shared.server.policy.settings().probe.timeout);
         link.has_lost_session(list, (self.method, refusal), limit).await
-            || (link.ledger.is_sealed() && self.ended_with_session(link, limit).await)
-    }
-
-    /// True if the generation has ended because its session was found lost in another way.
-    async fn ended_with_session(&self, link: &Live, limit: Duration) -> bool {
-        let mut published = self.shared.published.clone();
-        let told = published.wait_for(|now| now.gate != (Gate::Go { generation: link.generation }));
-        // The end is told a moment after the seal.
-        let _ = tokio::time::timeout(limit, told).await;
-        let session = Leaf::Failed(Class::SessionLost);
-        link.ledger.ended.get().is_some_and(|why| why.leaves.iter().all(|leaf| *leaf == session))
     }
 
     /// A list that the server gave in this generation.
@@ -71,7 +60,9 @@ impl Call<'_> {
         // A tender that is gone has no generation left to replace.
         let _ = self.shared.inbox.send(Inbox::SessionLost(link.generation, seen.clone())).await;
         // What the caller is told of the end is known then.
-        self.ended_with_session(link, ENDS).await;
+        let mut published = self.shared.published.clone();
+        let ended = published.wait_for(|now| now.gate != (Gate::Go { generation: link.generation }));
+        let _ = tokio::time::timeout(ENDS, ended).await;
         if let Some(place) = &self.options.place {
             place.return_to_queue();
         }

@@ -2,6 +2,7 @@
 
 use linetender::{CallError, Era, Eras, Raw, ServerState, State};
 use linetender_badserver::webserver::{Config, Fault, Manners, Speaks, UnknownSession, WebServer};
+use serde_json::json;
 
 use crate::kit::{ERAS, manners, web, web_with};
 use crate::look::{eventually, in_time, policy, speaks};
@@ -49,13 +50,32 @@ async fn h08_a_lost_session_is_renewed_once_for_all_and_nothing_runs_twice() {
         );
         // Where the refusal proves that nothing ran, nobody notices anything.
         let proves = [UnknownSession::NotFound, UnknownSession::NotFoundById, UnknownSession::BadRequest];
-        // H27: with 200, the list that it gave before is refused in the same words.
-        if proves.contains(&unknown) || matches!(unknown, UnknownSession::Error(-32600 | -32002 | -32602)) {
+        // H27: with 200, the list that it gave before is refused in the same words. (After -32600 a ping may end the session first.)
+        if proves.contains(&unknown) || matches!(unknown, UnknownSession::Error(-32002 | -32602)) {
             assert_eq!(answered, 20, "{unknown:?}");
         }
         assert_eq!(web.line.status().budget, 5000, "free: that session had answered a caller");
         web.leaves_nothing().await;
     }
+}
+
+#[tokio::test]
+async fn h27_an_error_from_before_the_session_was_lost_is_an_answer() {
+    let web = web(Era::Legacy).await;
+    web.works().await;
+    // The list that would show what the error means does not come, and meanwhile another call finds the session lost.
+    web.server.set(|manners| manners.fault_on("tools/list", Fault::new("hang", json!({})).times(1)));
+    let before = web.server.counters().posts;
+    let line = web.line.clone();
+    let refused = tokio::task::spawn(async move {
+        line.call_tool("status", Raw(r#"{"nonce":"n","code":200,"with_id":true,"error":-32602}"#)).await
+    });
+    eventually(|| (web.server.counters().posts >= before + 2).then_some(())).await;
+    let _ = web.call("deny", r#"{"nonce":"denied"}"#).await;
+    let error = in_time(refused).await.unwrap().unwrap_err();
+    assert!(error.answered.is_some(), "{error}");
+    assert_eq!(web.book.attempts()["n"].len(), 1, "it was answered, perhaps after it ran");
+    web.leaves_nothing().await;
 }
 
 #[tokio::test]
@@ -113,8 +133,8 @@ fn serving(manners: Manners) -> WebServer {
 #[tokio::test]
 async fn h13_a_web_page_is_no_mcp_endpoint() {
     let mut manners = manners(Era::Legacy);
-    manners.fault_on("initialize", Fault::new("html", serde_json::json!({})));
-    manners.fault_on("server/discover", Fault::new("html", serde_json::json!({})));
+    manners.fault_on("initialize", Fault::new("html", json!({})));
+    manners.fault_on("server/discover", Fault::new("html", json!({})));
     let server = serving(manners);
     let line = linetender::Line::open(linetender::Server::http("bad", &server.url()));
     let error = in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err();
@@ -154,7 +174,7 @@ async fn h15_a_server_that_changes_its_era_is_asked_once_more() {
 #[tokio::test]
 async fn h11_a_handshake_that_is_told_to_come_back_later_does() {
     let mut manners = manners(Era::Legacy);
-    let later = Fault::new("status", serde_json::json!({ "code": 503, "retry_after": 2 })).times(1);
+    let later = Fault::new("status", json!({ "code": 503, "retry_after": 2 })).times(1);
     manners.fault_on("initialize", later);
     let server = serving(manners);
     let start = crate::look::stopwatch();
@@ -169,7 +189,7 @@ async fn h11_a_handshake_that_is_told_to_come_back_later_does() {
 #[tokio::test]
 async fn credentials_that_are_missing_are_said_to_be() {
     let mut manners = manners(Era::Legacy);
-    let challenge = serde_json::json!({ "code": 401, "challenge": "Bearer realm=\"x\"" });
+    let challenge = json!({ "code": 401, "challenge": "Bearer realm=\"x\"" });
     manners.fault_on("initialize", Fault::new("status", challenge.clone()));
     manners.fault_on("server/discover", Fault::new("status", challenge));
     let server = serving(manners);

@@ -80,7 +80,8 @@ async fn s53_an_agent_whose_cancellation_crosses_the_notice_is_told_again() {
 
 #[tokio::test]
 async fn s53_a_resource_and_a_prompt_of_a_server_with_state_are_not_read_from_fresh_memory_unseen() {
-    let reads = [("resources/read", json!({ "uri": "note://a" })), ("prompts/get", json!({ "name": "greet" }))];
+    let reads =
+        [("resources/read", json!({ "uri": "note://a" })), ("prompts/get", json!({ "name": "greet" }))];
     for (state, is_told) in [(ServerState::Process, true), (ServerState::Unknown, false)] {
         for (method, params) in &reads {
             let peer = Peer::start(Way::Pipe, Era::Legacy);

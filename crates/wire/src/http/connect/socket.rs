@@ -225,17 +225,21 @@ impl AsyncWrite for Shared {
 #[cfg(test)]
 mod tests {
     use socket2::SockRef;
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
 
-    use super::{Quiet as _, Waits, Winner, connect, says_no_such_host};
+    use super::{Quiet as _, Tcp, Waits, Winner, connect, says_no_such_host};
+
+    async fn connected() -> (Tcp, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let connecting = connect("127.0.0.1", port, Waits::default(), &Winner::default());
+        let tcp = connecting.await.unwrap_or_else(|broken| panic!("{broken}"));
+        (tcp, listener.accept().await.unwrap().0)
+    }
 
     #[tokio::test]
     async fn a_dead_peer_is_found_below_mcp() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let tcp = connect("127.0.0.1", port, Waits::default(), &Winner::default())
-            .await
-            .unwrap_or_else(|broken| panic!("{broken}"));
+        let (tcp, _peer) = connected().await;
         let socket = SockRef::from(&tcp.0);
         assert!(socket.keepalive().unwrap() && tcp.0.nodelay().unwrap());
         // A limit for bytes under way would end the connection of a server that is only busy (H31).
@@ -250,12 +254,7 @@ mod tests {
         use std::time::Duration;
         use tokio::time::{Instant, sleep, timeout};
 
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let tcp = connect("127.0.0.1", port, Waits::default(), &Winner::default())
-            .await
-            .unwrap_or_else(|broken| panic!("{broken}"));
-        let (peer, _) = listener.accept().await.unwrap();
+        let (tcp, peer) = connected().await;
         // Until nothing more goes into it, for a while.
         while timeout(Duration::from_millis(200), tcp.0.writable()).await.is_ok() {
             let _ = tcp.0.try_write(&[0; 16_384]);
@@ -275,12 +274,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_is_quiet_until_something_comes_or_it_ends() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let tcp = connect("127.0.0.1", port, Waits::default(), &Winner::default())
-            .await
-            .unwrap_or_else(|broken| panic!("{broken}"));
-        let (peer, _) = listener.accept().await.unwrap();
+        let (tcp, peer) = connected().await;
         assert!(tcp.is_quiet());
         drop(peer);
         tcp.0.readable().await.unwrap();
