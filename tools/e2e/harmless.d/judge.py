@@ -389,7 +389,7 @@ def judge(server, way, kill, record, base, same_kill):
                 f"{what}: "
                 + ("after the notice" if told else "not told" + (" (declared read-only)" if number in record.reads else ""))
             )
-    broken += texts(record, base, way, kill) if way != "direct" else []
+    broken += texts(server, record, base, way, kill) if way != "direct" else []
     broken += effects(server, record) if server.fixture else []
     for name, when in record.user_ended:
         if name not in {other for other, _ in same_kill.user_ended}:
@@ -407,7 +407,7 @@ def judge(server, way, kill, record, base, same_kill):
     return ("read" if notes else "same"), notes
 
 
-def texts(record, base, way, kill):
+def texts(server, record, base, way, kill):
     broken = []
     for _, _, text in record.told:
         if text == "connection closed":
@@ -416,7 +416,7 @@ def texts(record, base, way, kill):
             broken.append(f"the text does not tell of the loss: {text[:90]}")
         elif kill and SAFE.search(text):
             broken.append(f"the text calls a retry safe: {text[:200]}")
-        elif not kill and not base.told:
+        elif not kill and not base.told and not (way == "share" and server.asks_agent):
             broken.append(f"told of a loss where none was: {text[:90]}")
     return list(dict.fromkeys(broken))
 
@@ -459,7 +459,9 @@ def counts(server, record, same_kill, way):
     # After a kill the next call uses a start, also where directly what the killed program had started serves on. A gateway that gives
     # each agent a process of its own has one more, of which it knows the lists; the kill ends that one too.
     lists = 1 if way == "serve" and server.process_per_agent else 0
-    if record.starts() > max(same_kill.starts(), 1 + len(record.killed)) + lists:
+    # It is started to be shared, asks its agent something, and is started again for that agent alone.
+    alone = 1 if way == "share" and server.asks_agent else 0
+    if record.starts() > max(same_kill.starts(), 1 + len(record.killed)) + lists + alone:
         broken.append(f"{record.starts()} starts, directly {same_kill.starts()}")
     if len(record.of("login")) > len(same_kill.of("login")):
         broken.append(f"{len(record.of('login'))} logins, directly {len(same_kill.of('login'))}")
@@ -467,8 +469,8 @@ def counts(server, record, same_kill, way):
     for method, times in asked.items():
         # After a start each linetender process looks at each list once, to tell agents what changed: the window and the keeper.
         allowed = usual[method] + (record.starts() * (2 if way == "share" else 1) if method in LISTS else 0)
-        if asked["notifications/cancelled"] and method in ("notifications/cancelled", "ping"):
-            continue  # the agent left during a call: the server is told, and asked whether it hangs
+        if asked["notifications/cancelled"] and method in ("notifications/cancelled", "ping", *LISTS):
+            continue  # the agent left during a call, or the server is busy: it is told, asked whether it hangs, and a list is asked for again
         if method not in HANDSHAKE and times > allowed:
             broken.append(f"{times} × `{method}`, directly {usual[method]}")
     return broken

@@ -41,6 +41,7 @@ class Server:
     starter: bool = False  # what is started only starts the server: both are killed
     fixture: bool = False
     process_per_agent: bool = False  # at a gateway, as linetender knows it
+    asks_agent: bool = False  # for its roots, which a shared server cannot: the window then runs it for itself
     kill_before: int = -1  # the first step that is not setup
     after_kill: float = 0.3  # seconds until the next call
     linger: float = 0.0  # seconds that the agent stays after its last call
@@ -229,7 +230,7 @@ def fixtures():
         about="12 s of computing, a waiting caller",
         kills=(False,),
         only_ways=("direct", "run"),
-        flags=["--quiet-limit", "1s", "--hang-after", "5s"],
+        flags=["--quiet-limit", "1s", "--hang-after", "30s"],
         patience=60,
     )
     busy.small = False
@@ -400,6 +401,7 @@ def real(rmcp):
         prepare=repository,
         about="SDK bundled, a working folder",
         stateful=True,
+        process_per_agent=True,
         patience=60,
     )
     yield npm(
@@ -427,7 +429,8 @@ def real(rmcp):
         "dist/index.js",
         [call("list_tasks", status="all"), call("list_tasks", status="pending"), call("list_tasks", status="all")],
         env={"DATA_DIR": "{state}/shrimp", "ENABLE_GUI": "false"},
-        about="TypeScript SDK",
+        about="TypeScript SDK, asks for roots",
+        asks_agent=True,
     )
     sheet = lambda number: dict(
         fileAbsolutePath="{state}/w.xlsx",
@@ -529,6 +532,7 @@ def real(rmcp):
         ("mcp<2",),
         about="Python SDK 1",
         kill_before=2,
+        process_per_agent=True,
     )
     yield pip(
         "sqlite, insights",
@@ -539,6 +543,7 @@ def real(rmcp):
         ("mcp<2",),
         about="Python SDK 1",
         stateful=True,
+        process_per_agent=True,
     )
     yield pip(
         "calculator",
@@ -570,6 +575,7 @@ def real(rmcp):
         about="FastMCP",
         user_process=tmux_server,
         kill_before=1,
+        process_per_agent=True,
     )
     yield pip(
         "alchemy",

@@ -18,12 +18,11 @@ const ALONE: [&str; 10] = ["-y", "--yes", "-q", "--quiet", "-m", "-i", "-it", "-
 
 /// Packages that keep nothing in memory between two calls. Each was killed between two calls, ten times, and its results
 /// were equal to those without a kill: `tools/e2e/harmless --known FILE` does it again.
-const STATELESS: [&str; 12] = [
+const STATELESS: [&str; 11] = [
     "@agent-infra/mcp-server-commands",
     "@modelcontextprotocol/server-filesystem",
     "@modelcontextprotocol/server-memory",
     "@negokaz/excel-mcp-server",
-    "libtmux-mcp",
     "mcp-server-calculator",
     "mcp-server-code-runner",
     "mcp-server-fetch",
