@@ -134,7 +134,8 @@ impl Keys for HeaderKeys {
         self.changes.subscribe()
     }
 
-    /// Where they come from: names and files, a program and a hash of its arguments. Values and arguments may be secrets.
+    /// Where they come from: names and files with a hash of whole values, a program with one of its arguments. Values and arguments
+    /// may be secrets.
     fn identity(&self) -> Cow<'_, str> {
         match &self.source {
             Source::Command(argv) => {
@@ -145,7 +146,11 @@ impl Keys for HeaderKeys {
                 let shown = headers.iter().map(|(name, value)| {
                     format!("{name}: {}", files_in(value).collect::<Vec<_>>().join(" "))
                 });
-                format!("headers {}", shown.collect::<Vec<_>>().join(", ")).into()
+                // What stands around a file is sent too.
+                let values: Vec<_> =
+                    headers.iter().map(|(name, value)| format!("{name:?} {:?}", value.expose())).collect();
+                let hash = base64url(&sha256(&values.join("\0")));
+                format!("headers {} {hash}", shown.collect::<Vec<_>>().join(", ")).into()
             }
         }
     }

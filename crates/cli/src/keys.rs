@@ -108,6 +108,7 @@ mod tests {
         config.servers.remove(0).server
     }
 
+    /// G15: also if only the text around a file changes.
     #[test]
     fn a_reload_keeps_a_server_unless_its_credentials_come_from_elsewhere() {
         let maker = maker("reload");
@@ -122,6 +123,11 @@ mod tests {
             "auth = { command = ['a', 'b'] }",
             "headers = { A = '${file:/a}' }",
             "headers = { A = '${file:/b}' }",
+            "headers = { A = 'Bearer ${file:/b}' }",
+            "headers = { A = 'Token ${file:/b}' }",
+            "headers = { A = '${file:/b} ${file:/b}' }",
+            "headers = { A = '${file:/b}', B = '' }",
+            "headers = { A = '${file:/b}', B = '1' }",
             "headers = { Authorization = 'b' }",
         ];
         for (one, text) in texts.iter().enumerate() {
