@@ -78,8 +78,9 @@ impl Gateway {
         let listing = watch::Sender::new(Arc::new(Listing::of(&[], &config.gateway, None)));
         let budget = Budget::new(config.gateway.budget());
         let ends = Ends::before(&rig);
+        let rig = rig.counted_by(Arc::new(budget.clone())).for_outsiders();
         let gateway = Self(Arc::new(Inner {
-            rig: rig.counted_by(Arc::new(budget.clone())).among_strangers(config.gateway.has_strangers()),
+            rig: rig.among_strangers(config.gateway.has_strangers()),
             kept: KeptResults::new(&budget),
             durable: Durable::new(shared, &budget),
             budget,

@@ -59,6 +59,8 @@ pub use progress::{Progress, ProgressStream};
 /// What line, tender and calls share.
 pub(crate) struct Shared {
     pub(crate) server: Arc<Server>,
+    /// Whether its agents are others than the operator of this machine.
+    pub(crate) outsiders: bool,
     pub(crate) clock: Clock,
     pub(crate) published: watch::Receiver<Published>,
     pub(crate) state: watch::Receiver<Status>,
@@ -448,7 +450,8 @@ impl Call<'_> {
     }
 
     fn last_cause(&self) -> Option<String> {
-        self.shared.published.borrow().status.cause.as_ref().map(|why| why.text.clone())
+        let outsiders = self.shared.outsiders;
+        self.shared.published.borrow().status.cause.as_ref().map(|why| why.told(outsiders).to_owned())
     }
 
     /// What a program is told: a result, or why there is none.

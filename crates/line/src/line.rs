@@ -90,7 +90,7 @@ impl Line {
         predecessor: Option<watch::Receiver<Status>>,
         remembered: Option<Remembered>,
     ) -> Self {
-        let OfRig { dial_limit, seeds, rooms, strangers, sleep } = of_rig;
+        let OfRig { dial_limit, seeds, rooms, strangers, outsiders, sleep } = of_rig;
         let clock = Clock::start();
         let policy = *server.policy.settings();
         let server = Arc::new(server);
@@ -119,6 +119,7 @@ impl Line {
         let audience = Arc::new(Audience::alone(agent).of_strangers(strangers));
         let shared = Arc::new(Shared {
             server: Arc::clone(&server),
+            outsiders,
             clock,
             published,
             state,
@@ -286,8 +287,7 @@ impl Line {
         match tokio::time::timeout(limit, decided).await {
             Ok(now) if now.state.is_live() => Ok(now.generation),
             Ok(now) => {
-                let why =
-                    now.cause.map_or_else(|| "the connection is closed".to_owned(), |why| why.text.clone());
+                let why = self.told(&now).unwrap_or_else(|| "the connection is closed".to_owned());
                 Err(self.probe_call().error_before(CallErrorKind::Lost, why))
             }
             Err(_) => {
@@ -485,6 +485,11 @@ impl Line {
                 .cause
                 .map_or_else(|| "the server requires a login".to_owned(), |why| why.text.clone()),
         )
+    }
+
+    /// Why its last generation ended, as agents may read it.
+    pub(crate) fn told(&self, status: &Status) -> Option<String> {
+        status.cause.as_ref().map(|why| why.told(self.shared.outsiders).to_owned())
     }
 
     /// What is known of the server, to be watched.

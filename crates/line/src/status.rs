@@ -92,6 +92,8 @@ pub struct Why {
     pub exit: Option<Exit>,
     /// The HTTP status, if one was the reason.
     pub http: Option<u16>,
+    /// The headline for agents of others, where it is another one.
+    pub(crate) outside: Option<Box<str>>,
 }
 
 /// What else is known of an end that the machine concluded from silence.
@@ -196,6 +198,11 @@ impl Status {
 }
 
 impl Why {
+    /// The headline as agents may read it, who are `outsiders` or not.
+    pub(crate) fn told(&self, outsiders: bool) -> &str {
+        self.outside.as_deref().filter(|_| outsiders).unwrap_or(&self.text)
+    }
+
     /// Why calls wait for a generation that lives.
     pub(crate) fn waiting(seen: &Seen) -> Self {
         Self {
@@ -206,6 +213,7 @@ impl Why {
             seen: seen.name(),
             exit: seen.exit(),
             http: seen.http(),
+            outside: outside(seen),
         }
     }
 
@@ -251,8 +259,18 @@ impl Why {
             None => text,
         };
         let leaves: Vec<Leaf> = cause.leaves().iter().collect();
-        Self { text, stderr, leaves, planned: cause.leaves().planned(), seen, exit, http }
+        let outside = match &headline.detail {
+            CauseDetail::Seen(seen) => outside(seen),
+            CauseDetail::Concluded(_) => None,
+        };
+        Self { text, stderr, leaves, planned: cause.leaves().planned(), seen, exit, http, outside }
     }
+}
+
+/// What was seen in words for agents of others, where these are other words.
+fn outside(seen: &Seen) -> Option<Box<str>> {
+    let told = seen.to_outsiders();
+    (told != seen.to_string()).then(|| told.into())
 }
 
 /// How a server ended by itself, where that became known only after its end had begun.

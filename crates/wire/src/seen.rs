@@ -338,6 +338,14 @@ impl Seen {
         matches!(self, Self::NoProcess { .. } | Self::NoSocket { .. })
     }
 
+    /// The same in words without what only the operator of this machine is to read: the `PATH` that was searched (X20).
+    pub fn to_outsiders(&self) -> String {
+        match self {
+            Self::NotRunnable { program, reason, .. } => format!("cannot run {program}: {reason}"),
+            other => other.to_string(),
+        }
+    }
+
     /// The last lines of stderr, if there are any.
     pub fn stderr(&self) -> Option<&Redacted> {
         match self {

@@ -195,8 +195,9 @@ impl Call<'_> {
         }
         let why = link.ledger.ended.get();
         let cause = match (&lost.seen, why) {
+            (Some(seen), _) if self.shared.outsiders => seen.to_outsiders(),
             (Some(seen), _) => seen.to_string(),
-            (None, Some(why)) => why.text.clone(),
+            (None, Some(why)) => why.told(self.shared.outsiders).to_owned(),
             (None, None) => "the connection closed".to_owned(),
         };
         let crosses = lost.session_is_gone() || link.ledger.is_sealed();

@@ -36,6 +36,7 @@ pub(crate) struct OfRig {
     pub(crate) seeds: Seeds,
     pub(crate) rooms: Option<Arc<dyn Rooms>>,
     pub(crate) strangers: bool,
+    pub(crate) outsiders: bool,
     pub(crate) sleep: SleepWatch,
 }
 
@@ -66,6 +67,8 @@ pub struct Rig {
     rooms: Option<Arc<dyn Rooms>>,
     /// Whether agents that share a line may act for principals who are strangers to each other.
     strangers: bool,
+    /// Whether agents are others than the operator of this machine.
+    outsiders: bool,
     /// Whether this machine slept, for all of its lines.
     sleep: SleepWatch,
 }
@@ -112,6 +115,7 @@ impl Rig {
             strangers: false,
             sleep: SleepWatch::default(),
         }
+            outsiders: false,
     }
 
     /// A start that failed is not repeated: its line then waits to be closed. For programs that look at a server once.
@@ -155,6 +159,15 @@ impl Rig {
 
     /// Lets this follow every line that is opened on it from now on, those of sessions too.
     #[must_use]
+    /// Agents on its lines are others than the operator of this machine: what they are told of a failed start names nothing of the
+    /// environment that it failed in. Status and log do.
+    #[doc(hidden)] // for linetender's gateway
+    #[must_use]
+    pub fn for_outsiders(mut self) -> Self {
+        self.outsiders = true;
+        self
+    }
+
     pub fn followed_by(mut self, follower: impl Follower + 'static) -> Self {
         self.follower = Some(Arc::new(follower));
         self
@@ -293,6 +306,7 @@ impl Rig {
 
 impl Lines {
     /// Takes a line out; its calls may still end, and then it is closed. How that can be watched.
+            outsiders: self.outsiders,
     fn take_out(&mut self, name: &str) -> Option<watch::Receiver<Status>> {
         // Those that are closed by now need not be kept in mind.
         while self.leaving.try_join_next().is_some() {}

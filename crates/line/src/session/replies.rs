@@ -157,10 +157,8 @@ async fn greeting(line: &Line, id: &str) -> Result<Arc<Greeting>, Bytes> {
             return Ok(greeting);
         }
     }
-    let cause = line
-        .status()
-        .cause
-        .map_or_else(|| "the server exits as soon as it is up".to_owned(), |why| why.text.clone());
+    let cause =
+        line.told(&line.status()).unwrap_or_else(|| "the server exits as soon as it is up".to_owned());
     let error = line.given_up(cause);
     Err(failed(line, "initialize", id, &error, Era::Legacy))
 }

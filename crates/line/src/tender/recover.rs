@@ -125,6 +125,7 @@ impl Running {
         let next = NextTry::At(until);
         let gate = Gate::Refuse { why: Refusal::Waiting, next, wake: MayWake::Never };
         let why = Why {
+            outside: None,
             text: TENDER.to_string(),
             stderr: None,
             leaves: vec![Leaf::Failed(Class::Transport)],
