@@ -248,8 +248,9 @@ impl Gateway {
         if !is_own {
             return Some(berth.line.clone());
         }
-        let open = || self.0.rig.open(berth.entry.server.clone());
-        self.0.own_lines.for_principal(self.own_lines_left(), berth.number, principal, open)
+        let open = |before| self.0.rig.open_after(berth.entry.server.clone(), before);
+        let server = (berth.number, berth.name());
+        self.0.own_lines.for_principal(self.own_lines_left(), server, principal, open)
     }
 
     fn own_lines_left(&self) -> usize {

@@ -1,13 +1,13 @@
 //! How many lines there may be, and who has one of its own: a session, or a principal.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linetender::session::Agent;
-use linetender::{Line, WeakLine};
+use linetender::{Line, State, Status, WeakLine};
 use linetender_wire::frame::Passed;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::principal::Principal;
@@ -28,11 +28,24 @@ struct Lines {
     sessions: Vec<(u64, mpsc::WeakSender<Passed>)>,
     /// By the number of the server, and the principal.
     principals: HashMap<(u64, u64), OfPrincipal>,
+    /// Those that were let go of and may not be closed yet.
+    leaving: Vec<Leaving>,
+}
+
+/// A line that is being closed: whose it was, to a server of which name, and where it stands.
+#[derive(Debug)]
+struct Leaving {
+    principal: u64,
+    name: Arc<str>,
+    state: watch::Receiver<Status>,
 }
 
 /// The line of one principal to one server.
 #[derive(Debug)]
 struct OfPrincipal {
+    /// The server's name, which a server with another number may have too.
+    name: Arc<str>,
+    state: watch::Receiver<Status>,
     line: WeakLine,
     /// Kept while it is used now and then. Without it, whoever is on the line still keeps it.
     kept: Option<Line>,
@@ -60,13 +73,14 @@ impl OwnLines {
         })
     }
 
-    /// The line of a principal to a server, opened if there is none, unless there are as many as there may be.
+    /// The line of a principal to a server, opened if there is none, unless there are as many as there may be. What it has to wait
+    /// for are the lines that the principal had to a server of this name, and that are not closed yet.
     pub(crate) fn for_principal(
         &self,
         most: usize,
-        server: u64,
+        (server, name): (u64, &str),
         principal: &Principal,
-        open: impl FnOnce() -> Line,
+        open: impl FnOnce(Vec<watch::Receiver<Status>>) -> Line,
     ) -> Option<Line> {
         let mut lines = self.lines();
         let key = (server, principal.number());
@@ -77,9 +91,18 @@ impl OwnLines {
             return Some(line);
         }
         (lines.is_room(most, principal.number()) || lines.makes_room(most, principal.number())).then(|| {
-            let line = open();
-            let own = OfPrincipal { line: line.downgrade(), kept: Some(line.clone()), used: Instant::now() };
+            let (before, gone) = lines.let_go_of(name, principal.number());
+            let line = open(before);
+            let own = OfPrincipal {
+                name: name.into(),
+                state: line.statuses(),
+                line: line.downgrade(),
+                kept: Some(line.clone()),
+                used: Instant::now(),
+            };
             lines.principals.insert(key, own);
+            drop(lines);
+            drop(gone);
             line
         })
     }
@@ -88,11 +111,17 @@ impl OwnLines {
     pub(crate) fn sweep(&self, idle: Duration, is_server: impl Fn(u64) -> bool) {
         let mut gone = Vec::new();
         let mut lines = self.lines();
-        lines.principals.retain(|(server, _), own| {
+        let Lines { principals, leaving, .. } = &mut *lines;
+        leaving.retain(|line| is_open(&line.state));
+        principals.retain(|(server, principal), own| {
             if own.used.elapsed() >= idle || !is_server(*server) {
                 gone.extend(own.kept.take());
             }
-            own.kept.is_some() || own.line.upgrade().is_some()
+            let stays = own.kept.is_some() || own.line.upgrade().is_some();
+            if !stays {
+                leaving.push(own.leaving(*principal));
+            }
+            stays
         });
         drop(lines);
         // Closing begins when the last handle goes, which must hold up nobody who wants a line.
@@ -106,6 +135,17 @@ impl OwnLines {
     }
 }
 
+impl OfPrincipal {
+    fn leaving(&self, principal: u64) -> Leaving {
+        Leaving { principal, name: Arc::clone(&self.name), state: self.state.clone() }
+    }
+}
+
+/// Whether a line that stands here is not closed.
+fn is_open(state: &watch::Receiver<Status>) -> bool {
+    state.has_changed().is_ok() && state.borrow().state != State::Closed
+}
+
 impl Lines {
     /// Lets go of the principals' line that nobody is on and that was used longest ago; whether there is room then. Whoever has its share
     /// gives way to itself alone.
@@ -116,8 +156,23 @@ impl Lines {
         let idle =
             self.principals.iter().filter(|((_, of), own)| unused(own) && (!only_own || *of == principal));
         let Some(key) = idle.min_by_key(|(_, own)| own.used).map(|(key, _)| *key) else { return false };
-        self.principals.remove(&key);
+        if let Some(own) = self.principals.remove(&key) {
+            self.leaving.push(own.leaving(key.1));
+        }
         self.is_room(most, principal)
+    }
+
+    /// Lets go of the lines that a principal has to a server of this name: to one that is there no more, or is another now. Where
+    /// they stand, and they themselves.
+    fn let_go_of(&mut self, name: &str, principal: u64) -> (Vec<watch::Receiver<Status>>, Vec<OfPrincipal>) {
+        let Self { principals, leaving, .. } = self;
+        let is_of = |of: u64, other: &str| of == principal && other == name;
+        let gone: Vec<_> =
+            principals.extract_if(|(_, of), own| is_of(*of, &own.name)).map(|(_, own)| own).collect();
+        leaving.extend(gone.iter().map(|own| own.leaving(principal)));
+        leaving.retain(|line| is_open(&line.state));
+        let before = leaving.iter().filter(|line| is_of(line.principal, &line.name));
+        (before.map(|line| line.state.clone()).collect(), gone)
     }
 
     /// Whose each line is.

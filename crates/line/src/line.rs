@@ -32,7 +32,7 @@ use crate::basics::said::{Declared, Said};
 use crate::call::turns::Turns;
 use crate::call::{AgentContext, Call, Options, Shared};
 use crate::catalogue::Catalogue;
-use crate::generation::{Connection, Link, Live, Wishes};
+use crate::generation::{Connection, Link, Live, Predecessors, Wishes};
 use crate::keys::KeyRing;
 use crate::outcome::Witness;
 use crate::server::{Deadline, Server, Target, ToolErrors, Transport};
@@ -87,7 +87,7 @@ impl Line {
         server: Server,
         of_rig: OfRig,
         agent: Option<Agent>,
-        predecessor: Option<watch::Receiver<Status>>,
+        predecessors: Predecessors,
         remembered: Option<Remembered>,
     ) -> Self {
         let OfRig { dial_limit, seeds, rooms, strangers, outsiders, sleep } = of_rig;
@@ -148,7 +148,7 @@ impl Line {
             counted: dial_limit.count(),
             dial_limit,
             rooms,
-            predecessor,
+            predecessors,
             inbox: asks,
             publish,
             states,

@@ -40,6 +40,7 @@ use crate::basics::order::CallOrder;
 use crate::call::AgentContext;
 use crate::call::turns::Caller;
 pub use crate::call::turns::{Guest, Who};
+use crate::generation::Predecessors;
 use crate::line::Rig;
 use crate::line::{Events, Line};
 use crate::server::{Server, limits};
@@ -342,7 +343,7 @@ impl Session {
                 // A server that may be stopped when nobody uses it need not run before somebody does, if it is known.
                 let waits = remembered.is_some() && server.idle_stop.is_some();
                 let server = introduced(server, era, params);
-                let line = rig.put(server, Some(agent), None, remembered);
+                let line = rig.put(server, Some(agent), Predecessors::default(), remembered);
                 if let Some(page) = page {
                     self.tasks.spawn(recall::Keeper::of(&line, page, greeting).run());
                 }

@@ -31,7 +31,9 @@ use crate::basics::late::{LATE, UNREAD};
 use crate::basics::rooms::Rooms;
 use crate::book::Ledger;
 use crate::catalogue::{Catalogue, Reading};
-use crate::generation::{Connection, Counted, DialLimit, DialNews, Ear, Link, Live, Probed, Process, Wishes};
+use crate::generation::{
+    Connection, Counted, DialLimit, DialNews, Ear, Link, Live, Predecessors, Probed, Process, Wishes,
+};
 use crate::keys::{KeyRing, KeyTask};
 use crate::server::Server;
 use crate::status::{Aside, Status, Waits, Why};
@@ -127,8 +129,8 @@ pub(crate) struct Tender {
     /// One of the lines that share it.
     #[expect(dead_code, reason = "counts as long as it lives")]
     pub(crate) counted: Counted,
-    /// A line to a server of the same name, which has to be closed first.
-    pub(crate) predecessor: Option<watch::Receiver<Status>>,
+    /// Lines to servers of the same name, which have to be closed first.
+    pub(crate) predecessors: Predecessors,
     pub(crate) inbox: mpsc::Receiver<Inbox>,
     pub(crate) publish: watch::Sender<Published>,
     pub(crate) states: watch::Sender<Status>,

@@ -116,6 +116,66 @@ async fn g03_a_server_in_use_that_is_taken_away_or_changed_answers_what_it_has_b
     in_time(async { while house.gateway.lines().iter().any(|line| line.name() == "goes") {} }).await;
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn g11_a_server_that_comes_back_before_its_calls_have_ended_never_runs_twice() {
+    for scope in ["shared", "identity"] {
+        let mark = format!("G11-{scope}-{}", std::process::id());
+        let stays = "[servers.stays]\n{bad}\n";
+        let with = |more: &str| {
+            let goes =
+                format!("[servers.goes]\n{{bad}}\nscope = '{scope}'\nenv = {{ MARK = '{mark}' }}\n{more}");
+            format!("{stays}{goes}")
+        };
+        let house = House::up(&with("")).await;
+        let agent = house.agent("/mcp").await;
+        let slow = json!({ "name": "goes__sleep", "arguments": { "ms": 1500 } });
+        let under_way = async { agent.request(1, "tools/call", slow).await.last().await };
+        let pid = async || {
+            let call = json!({ "name": "pid", "arguments": {} });
+            text(&house.modern("/mcp/goes", "tools/call", call).await.last().await).to_owned()
+        };
+        let first = pid().await;
+        let reload = async {
+            // It has begun when what was sent behind it is answered.
+            agent.ask("ping", json!({})).await;
+            agent.call("goes__echo", json!({})).await;
+            // Gone, there again, another one, and there again: each waits for all before it.
+            let gone = stays.to_owned();
+            for text in [gone.clone(), with(""), gone, with("args = ['--noise']\n"), with("")] {
+                house.gateway.apply(config(&text));
+            }
+            let seen = async {
+                loop {
+                    // Where each principal has its own, there is one more, whose lists are shown.
+                    let servers = servers_of(&mark);
+                    assert!(servers.len() <= if scope == "identity" { 2 } else { 1 }, "{scope}: {servers:?}");
+                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                }
+            };
+            tokio::select! {
+                second = pid() => second,
+                never = seen => never,
+            }
+        };
+        let (answer, second) = tokio::join!(under_way, reload);
+        assert!(is_answered(&answer), "{scope}: {answer}");
+        assert!(second != first && second.parse::<u32>().is_ok(), "{scope}: {first} {second}");
+    }
+}
+
+/// The trees of processes whose environment holds this mark, by the number of the last: a server and its reaper are one.
+#[cfg(target_os = "linux")]
+fn servers_of(mark: &str) -> Vec<String> {
+    let all = processes(&format!("MARK={mark}"));
+    let parent = |pid: &String| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.lines().find_map(|line| Some(line.strip_prefix("PPid:")?.trim().to_owned()))
+    };
+    let parents: Vec<String> = all.iter().filter_map(parent).collect();
+    all.into_iter().filter(|pid| !parents.contains(pid)).collect()
+}
+
 /// A config with two servers that stay, and one that is there, another, or not there.
 fn round(number: u32) -> String {
     let stays = "[servers.a]\n{bad}\n[servers.b]\n{bad}\nargs = ['--era', 'legacy']\n";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use linetender_core::{Generation, StateKind};
+use linetender_core::Generation;
 use linetender_wire::frame::{self, Frame, Members, Message, Outcome};
 use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Next};
 use linetender_wire::hop::{Found, Hop};
@@ -14,18 +14,19 @@ use linetender_wire::http::{Remote, Way};
 use linetender_wire::seam::{self, Listener};
 use linetender_wire::stdio::{Child, Launch, Lifeline, Program, Reaper, container};
 use linetender_wire::{Elsewhere, Redacted, Seen};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::dial_limit::DialLimit;
 use super::ear::Ear;
 use super::link::{Asking, Link, Live};
+use super::predecessors::Predecessors;
 use super::reach::Reach;
 use super::relay::{Process, Relay};
 use crate::book::{Lost, Reply};
 use crate::keys::{KeyRing, Without};
 use crate::server::{Server, Target};
-use crate::status::{Status, Waits};
+use crate::status::Waits;
 
 /// How long a dial keeps its turn after its server was started. By then what a start costs this machine is mostly paid.
 const TURN: Duration = Duration::from_millis(500);
@@ -68,8 +69,8 @@ pub(crate) struct Dial {
     pub(crate) server: Arc<Server>,
     pub(crate) ear: Arc<Ear>,
     pub(crate) limit: DialLimit,
-    /// A line to a server of the same name, which has to be closed first.
-    pub(crate) predecessor: Option<watch::Receiver<Status>>,
+    /// Lines to servers of the same name, which have to be closed first.
+    pub(crate) predecessors: Predecessors,
     pub(crate) remembered: Option<Era>,
     pub(crate) wire: mpsc::Sender<seam::Event>,
     /// Whether agents were answered in the server's name before it started: they may leave at any time, and it is to finish its start.
@@ -89,12 +90,9 @@ pub(crate) struct Dial {
 impl Dial {
     /// Dials. Each piece of news goes to `tell` in order.
     pub(crate) async fn run<F: Future<Output = ()>>(self, tell: impl Fn(DialNews) -> F) {
-        if let Some(mut before) = self.predecessor.clone() {
-            if before.borrow().state != StateKind::Closed {
-                tell(DialNews::Waits(Waits::Predecessor)).await;
-            }
-            // Its tender being gone is as good.
-            let _ = before.wait_for(|status| status.state == StateKind::Closed).await;
+        if self.predecessors.are_any() {
+            tell(DialNews::Waits(Waits::Predecessor)).await;
+            self.predecessors.closed().await;
         }
         // Nor is it start time until it is known which gateway of a fleet is to run it.
         if let Some(way) = self.server.held_by() {

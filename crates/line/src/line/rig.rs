@@ -14,7 +14,7 @@ use super::memory::{Memory, Remembered};
 use super::{Line, Seeds};
 use crate::audience::Agent;
 use crate::basics::rooms::Rooms;
-use crate::generation::DialLimit;
+use crate::generation::{DialLimit, Predecessors};
 use crate::outcome::Witness;
 use crate::server::Server;
 use crate::status::Status;
@@ -78,6 +78,8 @@ struct Lines {
     held: BTreeMap<Arc<str>, Line>,
     /// Lines that were taken out and are not closed yet.
     leaving: JoinSet<()>,
+    /// Where these stand, by name: a server that comes back under a name waits for all that had it.
+    left: BTreeMap<Arc<str>, Predecessors>,
     /// Where the lines of sessions stand, which close them when they end.
     of_sessions: Vec<watch::Receiver<Status>>,
 }
@@ -113,9 +115,9 @@ impl Rig {
             seeds: Seeds::Any,
             rooms: None,
             strangers: false,
+            outsiders: false,
             sleep: SleepWatch::default(),
         }
-            outsiders: false,
     }
 
     /// A start that failed is not repeated: its line then waits to be closed. For programs that look at a server once.
@@ -157,8 +159,6 @@ impl Rig {
         self
     }
 
-    /// Lets this follow every line that is opened on it from now on, those of sessions too.
-    #[must_use]
     /// Agents on its lines are others than the operator of this machine: what they are told of a failed start names nothing of the
     /// environment that it failed in. Status and log do.
     #[doc(hidden)] // for linetender's gateway
@@ -168,6 +168,8 @@ impl Rig {
         self
     }
 
+    /// Lets this follow every line that is opened on it from now on, those of sessions too.
+    #[must_use]
     pub fn followed_by(mut self, follower: impl Follower + 'static) -> Self {
         self.follower = Some(Arc::new(follower));
         self
@@ -186,9 +188,23 @@ impl Rig {
         line
     }
 
+    /// A line to a server, dialled as soon as the lines that stand here are closed. The rig does not hold it.
+    #[doc(hidden)] // for linetender's gateway
+    pub fn open_after(
+        &self,
+        server: impl Into<Server>,
+        before: impl IntoIterator<Item = watch::Receiver<Status>>,
+    ) -> Line {
+        let mut predecessors = Predecessors::default();
+        predecessors.extend(before);
+        let line = self.put(server.into(), None, predecessors, None);
+        line.wake();
+        line
+    }
+
     /// A line to a server, dialled when somebody needs it. The rig does not hold it.
     pub fn lazy(&self, server: impl Into<Server>) -> Line {
-        self.put(server.into(), None, None, None)
+        self.put(server.into(), None, Predecessors::default(), None)
     }
 
     /// Holds lines to these servers, and to no others. What is new is dialled, unless it is
@@ -214,7 +230,8 @@ impl Rig {
                 Some(true) => change.kept.push(name),
                 before => {
                     // Two servers of one name never live at once: they hold ports, locks, profiles.
-                    let old = lines.take_out(&name);
+                    lines.take_out(&name);
+                    let old = lines.left.get(&name).cloned().unwrap_or_default();
                     let lazy = server.lazy;
                     let line = self.put(server, None, old, None);
                     if !lazy {
@@ -280,7 +297,7 @@ impl Rig {
         &self,
         server: Server,
         agent: Option<Agent>,
-        predecessor: Option<watch::Receiver<Status>>,
+        predecessors: Predecessors,
         remembered: Option<Remembered>,
     ) -> Line {
         let of_session = agent.is_some();
@@ -289,9 +306,10 @@ impl Rig {
             seeds: self.seeds,
             rooms: self.rooms.clone(),
             strangers: self.strangers,
+            outsiders: self.outsiders,
             sleep: self.sleep.clone(),
         };
-        let line = Line::on(server, of_rig, agent, predecessor, remembered);
+        let line = Line::on(server, of_rig, agent, predecessors, remembered);
         if of_session {
             let mut lines = self.lines();
             lines.of_sessions.retain(|state| state.has_changed().is_ok());
@@ -305,15 +323,14 @@ impl Rig {
 }
 
 impl Lines {
-    /// Takes a line out; its calls may still end, and then it is closed. How that can be watched.
-            outsiders: self.outsiders,
-    fn take_out(&mut self, name: &str) -> Option<watch::Receiver<Status>> {
+    /// Takes a line out, if there is one of this name; its calls may still end, and then it is closed.
+    fn take_out(&mut self, name: &str) {
         // Those that are closed by now need not be kept in mind.
         while self.leaving.try_join_next().is_some() {}
-        let line = self.held.remove(name)?;
-        let state = line.statuses();
+        self.left.retain(|_, left| left.are_any());
+        let Some((name, line)) = self.held.remove_entry(name) else { return };
+        self.left.entry(name).or_default().add(line.statuses());
         self.leaving.spawn(async move { line.retire().await });
-        Some(state)
     }
 }
 

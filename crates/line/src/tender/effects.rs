@@ -123,7 +123,7 @@ impl Running {
             server: Arc::clone(&self.tender.server),
             ear: Arc::clone(&ear),
             limit: self.tender.dial_limit.clone(),
-            predecessor: self.tender.predecessor.clone(),
+            predecessors: self.tender.predecessors.clone(),
             remembered: self.remembered,
             known: self.tender.greetings.borrow().is_some(),
             seed: self.seed ^ generation.number(),
