@@ -15,6 +15,7 @@ mod tokens;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
@@ -113,6 +114,8 @@ struct Inner {
     standing: RwLock<Arc<Standing>>,
     clock: Clock,
     way: Way,
+    /// Counts changes of rules and of the file of tokens.
+    changes: Arc<AtomicU64>,
 }
 
 /// The rules in force, and what was learnt under them.
@@ -142,8 +145,9 @@ impl Bearers {
     }
 
     fn with(rules: BearerRules, clock: Clock, way: Way) -> Result<Self, String> {
-        let standing = Standing::new(rules, None, &clock, &way)?;
-        Ok(Self(Arc::new(Inner { standing: RwLock::new(Arc::new(standing)), clock, way })))
+        let changes = Arc::default();
+        let standing = RwLock::new(Arc::new(Standing::new(rules, None, &clock, &way, &changes)?));
+        Ok(Self(Arc::new(Inner { standing, clock, way, changes })))
     }
 
     /// Goes by other rules from now on, and reads the token file again. What was learnt under rules that are others now is
@@ -154,7 +158,8 @@ impl Bearers {
     /// read, the tokens before do, and the issuer's rules change.
     pub fn change(&self, rules: BearerRules) -> Result<(), String> {
         let before = self.standing();
-        let made = |rules| Standing::new(rules, Some(&before), &self.0.clock, &self.0.way);
+        let Inner { clock, way, changes, .. } = &*self.0;
+        let made = |rules| Standing::new(rules, Some(&before), clock, way, changes);
         // An issuer that is to be trusted no more is not, whatever is wrong with the file of tokens: that stays as it was.
         let (standing, unread) = match made(rules.clone()) {
             Ok(standing) => (standing, None),
@@ -165,6 +170,7 @@ impl Bearers {
             }
         };
         *self.0.standing.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(standing);
+        self.0.changes.fetch_add(1, Ordering::AcqRel);
         unread.map_or(Ok(()), Err)
     }
 
@@ -203,12 +209,19 @@ impl Bearers {
         }
     }
 
-    /// Whether the static token of this name and [stamp](Known::stamp) is in the file.
-    pub async fn has_token(&self, name: &str, stamp: u64) -> bool {
+    /// Looks at the file of tokens, if that is due. Returns a number that is another one after rules or tokens have changed.
+    pub async fn look(&self) -> u64 {
+        if let Some(tokens) = &self.standing().tokens {
+            tokens.look_if_due().await;
+        }
+        self.0.changes.load(Ordering::Acquire)
+    }
+
+    /// True if the static token of this name and [stamp](Known::stamp) was in the file at the last look, with these groups, and has
+    /// not expired.
+    pub fn has_token(&self, name: &str, stamp: u64, groups: &[impl AsRef<str>]) -> bool {
         let standing = self.standing();
-        let Some(tokens) = &standing.tokens else { return false };
-        tokens.look_if_due().await;
-        tokens.has(name, stamp)
+        standing.tokens.as_ref().is_some_and(|tokens| tokens.has(name, stamp, groups, self.0.clock.now()))
     }
 
     /// The issuer, for the metadata of the protected resource.
@@ -234,7 +247,13 @@ enum Whose<'a> {
 }
 
 impl Standing {
-    fn new(rules: BearerRules, before: Option<&Self>, clock: &Clock, way: &Way) -> Result<Self, String> {
+    fn new(
+        rules: BearerRules,
+        before: Option<&Self>,
+        clock: &Clock,
+        way: &Way,
+        changes: &Arc<AtomicU64>,
+    ) -> Result<Self, String> {
         let kept =
             before.filter(|before| before.rules.jwt == rules.jwt).and_then(|before| before.jwt.clone());
         let jwt = match (&rules.jwt, kept) {
@@ -242,8 +261,8 @@ impl Standing {
             (Some(_), Some(kept)) => Some(kept),
             (Some(jwt), None) => Some(Arc::new(Jwt::new(jwt.clone(), way.clone())?)),
         };
-        let tokens =
-            rules.tokens.as_deref().map(|path| Tokens::read(path, clock.clone())).transpose()?.map(Arc::new);
+        let read = |path| Tokens::read(path, clock.clone(), Arc::clone(changes));
+        let tokens = rules.tokens.as_deref().map(read).transpose()?.map(Arc::new);
         Ok(Self { rules, tokens, jwt })
     }
 

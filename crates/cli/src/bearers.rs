@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use linetender_auth::{Audience, BearerRules, By, JwtRules};
 use linetender_gateway::config::{Jwt, Settings};
-use linetender_gateway::{Bearers, Known, Refused, Verdict};
+use linetender_gateway::{Bearers, Known, Refused, Shown, Verdict};
 
 /// The realm of static tokens. No issuer is called so: those are addresses.
 const TOKENS: &str = "tokens";
@@ -76,18 +76,15 @@ impl Bearers for AgentTokens {
         Box::pin(async move { verdict(self.bearers.check(token, server).await) })
     }
 
-    fn stands<'a>(
-        &'a self,
-        realm: &'a str,
-        name: &'a str,
-        stamp: u64,
-    ) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
-        Box::pin(async move {
-            match name.strip_prefix(TOKEN).filter(|_| realm == TOKENS) {
-                Some(name) => self.bearers.has_token(name, stamp).await,
-                None => self.bearers.issuer().as_deref() == Some(realm),
-            }
-        })
+    fn look(&self) -> Pin<Box<dyn Future<Output = u64> + Send + '_>> {
+        Box::pin(self.bearers.look())
+    }
+
+    fn stands(&self, shown: &Shown<'_>) -> bool {
+        match shown.name.strip_prefix(TOKEN).filter(|_| shown.realm == TOKENS) {
+            Some(name) => self.bearers.has_token(name, shown.stamp, shown.groups),
+            None => self.bearers.issuer().as_deref() == Some(shown.realm),
+        }
     }
 
     fn issuer(&self) -> Option<String> {

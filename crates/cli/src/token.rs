@@ -46,7 +46,7 @@ fn add(args: &AddToken) -> Result<(), Failed> {
     })?;
     let until = expires.map(|at| format!(", valid until {}", moment(at))).unwrap_or_default();
     let text = format!(
-        "Token of {}{until}. It is shown only now: {shown} holds its hash.\nGateways that use that file accept it within two seconds, as a header: Authorization: Bearer lt_…",
+        "Token of {}{until}. It is shown only now: {shown} holds its hash.\nGateways that use that file accept it within a second, as a header: Authorization: Bearer lt_…",
         args.name
     );
     // Only an explanation.
@@ -71,10 +71,8 @@ fn remove(args: &RemoveToken) -> Result<(), Failed> {
     if !on_runtime(async { file.remove(&args.name).await.map_err(failed) })? {
         return Err(Failed::new(format!("there is no token of {} in {shown}", args.name)));
     }
-    let text = format!(
-        "Removed the token of {}. Gateways that use {shown} refuse it within two seconds.",
-        args.name
-    );
+    let text =
+        format!("Removed the token of {}. Gateways that use {shown} refuse it within a second.", args.name);
     let _ = writeln!(io::stderr(), "{}", visible::line(&text));
     Ok(())
 }

@@ -13,9 +13,23 @@ pub struct Known {
     pub groups: Vec<String>,
     /// Who says so: the issuer, or the file of tokens.
     pub realm: String,
-    /// When the token expires. Streams that only listen end then; calls under way do not.
+    /// When the token expires. Streams that only listen end then; calls under way do not, unless it does not
+    /// [stand](Bearers::stands) any more either.
     pub until: Option<SystemTime>,
     /// Which of its tokens it showed, if that can be taken back.
+    pub stamp: u64,
+}
+
+/// What is asked again of a principal that was verified.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    /// Who verified it.
+    pub realm: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Its groups, in their order, none twice.
+    pub groups: &'a [Box<str>],
+    /// Which of its tokens it showed.
     pub stamp: u64,
 }
 
@@ -45,14 +59,13 @@ pub trait Bearers: fmt::Debug + Send + Sync {
         server: Option<&'a str>,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
-    /// Whether somebody who was verified is still one of those it knows: a token may have been taken back. Asked now and then for
-    /// streams that stay open.
-    fn stands<'a>(
-        &'a self,
-        realm: &'a str,
-        name: &'a str,
-        stamp: u64,
-    ) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+    /// Looks whether tokens were taken back. Returns a number that is another one after they may have been. Asked several times a
+    /// second: it has to take less than half of one.
+    fn look(&self) -> Pin<Box<dyn Future<Output = u64> + Send + '_>>;
+
+    /// True if a principal that was verified is still known with the same rights, as of the last look. Whether a token has expired
+    /// that can be renewed is not asked.
+    fn stands(&self, shown: &Shown<'_>) -> bool;
 
     /// The authorization server that issues tokens for this gateway, if there is one.
     fn issuer(&self) -> Option<String>;

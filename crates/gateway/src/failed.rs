@@ -34,7 +34,7 @@ impl Full {
 }
 
 /// It.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Failed {
     code: i32,
     phase: Phase,
@@ -102,6 +102,12 @@ impl Failed {
     /// What it was handed to ended under it.
     pub(crate) fn cut() -> Self {
         Self::under_way("the session ended while the request was running", "now")
+    }
+
+    /// Its agent may not have the answer any more.
+    pub(crate) fn shut_out() -> Self {
+        let cause = "access ended while the request was running: its token was removed or has expired, or what it may see changed";
+        Self::under_way(cause, "never")
     }
 
     /// The gateway that it would have been handed to cannot be reached.

@@ -31,6 +31,7 @@ mod sealed;
 mod sent;
 mod session;
 mod sessions;
+mod shown;
 mod socket;
 mod sse;
 mod tape;
@@ -61,13 +62,11 @@ use long::LongTurns;
 use metadata::Resource;
 use pulse::Pulse;
 use sessions::Sessions;
+use shown::Credentials;
 
 /// How long it may take to tell agents what they are still to hear when the time is up: longer than an answer may take before
 /// its response begins, for whoever waits for that learns it from there on.
 const LAST_WORDS: Duration = Duration::from_millis(1500);
-
-/// How often it is looked whether somebody who listens is still known.
-const STANDS: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether memory can be given back.
 const GIVE_BACK: Duration = Duration::from_secs(1);
@@ -83,6 +82,8 @@ pub(crate) struct Front {
     /// The other gateways of the fleet.
     far: Option<Far>,
     pulse: Pulse,
+    /// What was shown for streams and sessions that are open.
+    credentials: Arc<Credentials>,
     /// Who verifies agents' tokens, if they have to show any.
     bearers: Option<Arc<dyn Bearers>>,
     /// What tokens are issued for.
@@ -119,13 +120,16 @@ pub async fn serve(
     let (close, closing) = watch::channel(false);
     let budget = gateway.budget().clone();
     let idle = Duration::from_millis(settings.session_idle);
+    let credentials = Credentials::new(bearers.clone());
+    let drawing = (budget.clone(), gateway.ends().clone());
     let front = Arc::new(Front {
         gateway: gateway.clone(),
-        sessions: Sessions::new(settings.session_limit(), idle, budget.clone(), gateway.ends().clone()),
+        sessions: Sessions::new(settings.session_limit(), idle, drawing, Arc::clone(&credentials)),
         budget,
         long: LongTurns::new(),
         far: gateway.kin().cloned().map(Far::new),
         pulse: Pulse::default(),
+        credentials,
         bearers: bearers.clone(),
         resource: Resource::new(settings),
         closing,
@@ -133,6 +137,7 @@ pub async fn serve(
     });
     let mut tasks = JoinSet::new();
     tasks.spawn(sessions::sweep(Arc::clone(&front)));
+    tasks.spawn(shown::watch(Arc::clone(&front)));
     let beating = Arc::clone(&front);
     tasks.spawn(async move { beating.pulse.run().await });
     tasks.spawn(weigh_lists(gateway.listing(), front.budget.clone()));
@@ -192,22 +197,6 @@ impl Front {
     /// The number of a server, if this principal sees it.
     fn berth(&self, principal: &Principal, name: &str) -> Option<u64> {
         self.gateway.seen_by(principal).route(name).map(|route| route.berth.number)
-    }
-
-    /// Waits until somebody has to show again who it is: its token expired, or was taken back.
-    async fn must_show_again(&self, principal: &Principal) {
-        let taken_back = async {
-            let (Some(bearers), Some((realm, name, stamp))) = (&self.bearers, principal.shown()) else {
-                return std::future::pending().await;
-            };
-            while bearers.stands(realm, name, stamp).await {
-                tokio::time::sleep(STANDS).await;
-            }
-        };
-        tokio::select! {
-            () = principal.expires() => {}
-            () = taken_back => {}
-        }
     }
 
     /// Waits until it is about to end.

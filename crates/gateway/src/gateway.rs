@@ -218,6 +218,11 @@ impl Gateway {
         self.0.listing.subscribe()
     }
 
+    /// True if the server with this number is there, whoever may see it.
+    pub(crate) fn has_server(&self, number: u64) -> bool {
+        self.0.listing.borrow().has(number)
+    }
+
     /// What somebody sees at this moment.
     pub(crate) fn seen_by(&self, principal: &Principal) -> Arc<Sight> {
         let listing = Arc::clone(&self.0.listing.borrow());

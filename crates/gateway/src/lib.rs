@@ -34,6 +34,6 @@ mod tasks;
 pub mod units;
 pub mod yaml;
 
-pub use bearers::{Bearers, Known, Refused, Verdict};
+pub use bearers::{Bearers, Known, Refused, Shown, Verdict};
 pub use durable::Shared;
 pub use gateway::Gateway;

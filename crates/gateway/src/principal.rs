@@ -10,12 +10,9 @@ use std::time::{Duration, SystemTime};
 use linetender::session::{Guest, Who};
 use serde::{Deserialize, Serialize};
 
-use crate::bearers::Known;
+use crate::bearers::{Known, Shown};
 use crate::config::Whom;
 use crate::system;
-
-/// How often the clock is looked at.
-const LOOK: Duration = Duration::from_secs(10);
 
 /// Somebody. Cheap to clone; equal only if everything that is known of it is.
 #[derive(Clone)]
@@ -146,22 +143,24 @@ impl Principal {
         &self.0.name
     }
 
-    /// Waits until what it showed for itself expires.
-    #[expect(clippy::disallowed_methods, reason = "a token expires by the wall clock")]
-    pub(crate) async fn expires(&self) {
-        let Some(until) = self.0.until else { return std::future::pending().await };
-        // The machine may sleep, or its clock be set: neither is seen by a timer.
-        while let Ok(left) = until.duration_since(SystemTime::now()) {
-            tokio::time::sleep(left.min(LOOK)).await;
+    /// True if what it showed for itself has expired by this time of the wall clock.
+    pub(crate) fn has_expired(&self, now: SystemTime) -> bool {
+        self.0.until.is_some_and(|until| until <= now)
+    }
+
+    /// What it showed for itself, if that was a token.
+    pub(crate) fn shown(&self) -> Option<Shown<'_>> {
+        let Inner { realm, name, groups, stamp, .. } = &*self.0;
+        match realm {
+            Realm::Machine => None,
+            Realm::Bearers(realm) => Some(Shown { realm, name, groups, stamp: *stamp }),
         }
     }
 
-    /// Who says who it is, what it is called, and which token it showed, if it showed one.
-    pub(crate) fn shown(&self) -> Option<(&str, &str, u64)> {
-        match &self.0.realm {
-            Realm::Machine => None,
-            Realm::Bearers(realm) => Some((realm, &self.0.name, self.0.stamp)),
-        }
+    /// True if both are the same principal by the same token, as far as that matters later.
+    pub(crate) fn shows_what(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+            || (self == other && self.0.stamp == other.0.stamp && self.0.until == other.0.until)
     }
 
     /// Whether a rule for these is one for it.

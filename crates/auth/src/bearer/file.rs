@@ -249,7 +249,7 @@ impl TokenFile {
         Ok(token)
     }
 
-    /// Removes a token. Gateways that use the file refuse it within two seconds. `false` if there was none of this name.
+    /// Removes a token. Gateways that use the file refuse it within a second. `false` if there was none of this name.
     ///
     /// # Errors
     /// If the file cannot be read or written.

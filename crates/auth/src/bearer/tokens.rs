@@ -1,15 +1,15 @@
 //! Static tokens as the gateway uses them: found by their hash, and followed when the file changes.
 //!
-//! Nothing runs in the background. A request that comes a second after the last look makes [`Tokens::is_due`] say so, and then
-//! looks at the file, on a thread where it holds up nobody else.
+//! Nothing runs in the background. A request, or a gateway with open streams, that comes a quarter of a second after the last look
+//! makes [`Tokens::is_due`] say so, and then looks at the file, on a thread where it holds up nobody else.
 //!
 //! A file that is damaged, or that others could have written, changes nothing: the tokens that were read last stay, and a
 //! warning says so. So a slip in an editor locks nobody out, and nobody gets in by it. A file that is gone holds no tokens.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
@@ -23,8 +23,8 @@ use super::{By, Clock, Known, Refused};
 use crate::encode::sha256;
 use crate::system::Sight;
 
-/// How often the file is looked at.
-const EVERY: Duration = Duration::from_secs(1);
+/// How often the file is looked at: what belongs to a token that was removed has to end within a second (G12).
+const EVERY: Duration = Duration::from_millis(250);
 
 /// How long a request waits for a look at the file: a disk may hang.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -38,10 +38,14 @@ pub(super) struct Tokens {
     clock: Clock,
     state: RwLock<State>,
     is_looking: AtomicBool,
+    /// Counts what changed.
+    changes: Arc<AtomicU64>,
 }
 
 struct State {
     table: Table,
+    /// The same by their names: each has one token.
+    names: Names,
     due: Instant,
     seen: Seen,
     /// The last warning, so that each is given once.
@@ -49,6 +53,7 @@ struct State {
 }
 
 type Table = HashMap<Hash, Arc<Known>>;
+type Names = HashMap<String, Arc<Known>>;
 
 /// What was seen of the file at the last look.
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -61,7 +66,7 @@ enum Seen {
 }
 
 impl Tokens {
-    pub(super) fn read(path: &Path, clock: Clock) -> Result<Self, String> {
+    pub(super) fn read(path: &Path, clock: Clock, changes: Arc<AtomicU64>) -> Result<Self, String> {
         let seen = look_at(path, clock.now());
         let table = match file::read(path) {
             Ok(entries) => table(entries),
@@ -73,12 +78,14 @@ impl Tokens {
             }
             Err(Unread::Bad(words)) => return Err(words),
         };
-        let state = State { table, due: Instant::now() + EVERY, seen, warned: None };
+        let names = names(&table);
+        let state = State { table, names, due: Instant::now() + EVERY, seen, warned: None };
         Ok(Self {
             path: path.to_owned(),
             clock,
             state: RwLock::new(state),
             is_looking: AtomicBool::new(false),
+            changes,
         })
     }
 
@@ -101,10 +108,14 @@ impl Tokens {
         }
     }
 
-    /// Whether there is a token of this name.
-    pub(super) fn has(&self, name: &str, stamp: u64) -> bool {
+    /// True if the token of this name is still the one with this stamp, has these groups, and has not expired.
+    pub(super) fn has(&self, name: &str, stamp: u64, groups: &[impl AsRef<str>], now: SystemTime) -> bool {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        state.table.values().any(|known| known.name == name && known.stamp == stamp)
+        state.names.get(name).is_some_and(|known| {
+            let is_same = known.stamp == stamp && known.until.is_none_or(|until| now < until);
+            let known: HashSet<&str> = known.groups.iter().map(String::as_str).collect();
+            is_same && known == groups.iter().map(AsRef::as_ref).collect()
+        })
     }
 
     /// Reads the file again, if that is due and the file has changed.
@@ -134,11 +145,11 @@ impl Tokens {
         let shown = self.path.display();
         let warning = match read {
             Ok(entries) => {
-                state.table = table(entries);
+                state.becomes(table(entries), &self.changes);
                 None
             }
             Err(Unread::Missing) if before == Seen::Missing => {
-                state.table.clear();
+                state.becomes(Table::new(), &self.changes);
                 Some(format!("the token file {shown} is gone, and with it all tokens"))
             }
             Err(Unread::Missing) => None,
@@ -148,6 +159,15 @@ impl Tokens {
             tracing::warn!("{words}");
         }
         state.warned = warning;
+    }
+}
+
+impl State {
+    fn becomes(&mut self, table: Table, changes: &AtomicU64) {
+        if self.table != table {
+            (self.names, self.table) = (names(&table), table);
+            changes.fetch_add(1, Ordering::AcqRel);
+        }
     }
 }
 
@@ -176,6 +196,10 @@ fn table(entries: Vec<file::Entry>) -> Table {
         (entry.hash, Arc::new(Known { name, groups, until: expires, by: By::Token, stamp }))
     };
     entries.into_iter().map(known).collect()
+}
+
+fn names(table: &Table) -> Names {
+    table.values().map(|known| (known.name.clone(), Arc::clone(known))).collect()
 }
 
 #[cfg(test)]

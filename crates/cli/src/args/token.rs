@@ -76,7 +76,7 @@ pub(crate) struct ListTokens {
     pub(crate) at: TokenPlace,
 }
 
-/// Remove a token: gateways that use the file refuse it within two seconds
+/// Remove a token: gateways that use the file refuse it within a second
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  linetender token remove ci\n\n\
     Exit codes:\n  \

@@ -146,6 +146,66 @@ async fn a_token_that_is_taken_back_opens_nothing_and_ends_what_only_listens() {
 }
 
 #[tokio::test]
+async fn g12_calls_and_sessions_of_a_token_that_is_removed_end_with_it() {
+    let folder = House::folder("g12-token");
+    let add = |name: &str| run(&folder, &["token", "add", name, "--file", "tokens.toml"]).trim().to_owned();
+    let [ci, other] = ["ci", "other"].map(add);
+    let house = House::up("g12-token", "[gateway.auth]\ntokens = 'tokens.toml'\n[servers.s]\n{bad}\n").await;
+    let (ci, other) = (house.with(&ci), house.with(&other));
+    let (alone, all, others) =
+        (ci.agent("/mcp/s").await, ci.agent("/mcp").await, other.agent("/mcp/s").await);
+    let slow = |name: &str| json!({ "name": name, "arguments": { "ms": 600_000 } });
+    // They are streams by now: the responses have begun.
+    let mut calls = vec![
+        alone.request(7, "tools/call", slow("sleep")).await,
+        all.request(7, "tools/call", slow("s__sleep")).await,
+        ci.modern("/mcp/s", "tools/call", slow("sleep")).await,
+        ci.modern("/mcp", "tools/call", slow("s__sleep")).await,
+    ];
+    let mut listens = all.stream(None).await;
+    run(&folder, &["token", "remove", "ci", "--file", "tokens.toml"]);
+    for call in &mut calls {
+        let last = in_time(async {
+            let mut last = None;
+            while let Some(event) = call.event().await {
+                last = Some(event.data);
+            }
+            last.expect("an answer")
+        });
+        let last = last.await.to_string();
+        assert!(last.contains("token was removed") && last.contains("unknown"), "{last}");
+    }
+    in_time(async { while listens.event().await.is_some() {} }).await;
+    // Nobody else notices.
+    assert_eq!(text(&others.call("echo", json!({ "a": 1 })).await), r#"{"a":1}"#);
+    drop(folder);
+}
+
+#[tokio::test]
+async fn g12_a_session_at_a_server_that_its_principal_may_not_see_any_more_ends_with_its_calls() {
+    let issuer = Issuer::start().await;
+    let config = |access: &str| format!("{}[servers.s]\n{{bad}}\n{access}", issuer.config());
+    let house = House::up("g12-rights", &config("access = { alice = {}, bob = {} }\n")).await;
+    let [alice, bob] = ["alice", "bob"].map(|name| house.with(&issuer.token(name, &[])));
+    let (hers, his) = (alice.agent("/mcp/s").await, bob.agent("/mcp/s").await);
+    let slow = json!({ "name": "sleep", "arguments": { "ms": 600_000 } });
+    let mut call = hers.request(7, "tools/call", slow).await;
+    house.write(&config("access = { bob = {} }\n"));
+    house.signal("-HUP");
+    let last = in_time(async {
+        let mut last = None;
+        while let Some(event) = call.event().await {
+            last = Some(event.data);
+        }
+        last.expect("an answer")
+    });
+    let last = last.await.to_string();
+    assert!(last.contains("access ended"), "{last}");
+    assert_eq!(hers.request(8, "ping", json!({})).await.status, 404);
+    assert_eq!(text(&his.call("echo", json!({ "a": 1 })).await), r#"{"a":1}"#, "and he goes on");
+}
+
+#[tokio::test]
 async fn whoever_may_not_see_something_any_more_hears_no_more_of_it() {
     let issuer = Issuer::start().await;
     let config =

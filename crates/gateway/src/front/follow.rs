@@ -40,7 +40,9 @@ pub(super) async fn follow(
     (out, reads): (mpsc::Sender<Piece>, Reads),
 ) {
     let mut listing = front.gateway.listing();
-    let mut must_show_again = pin!(front.must_show_again(&reads.principal));
+    let credential = front.credentials.shown_by(&reads.principal);
+    let mut must_show_again = pin!(credential.must_be_shown_again());
+    let mut has_nothing_to_say = pin!(credential.has_nothing_to_say());
     session.begins_reading(&tape);
     let event = |number: u64| format!("{}-{number}", tape.number);
     let mut number = from;
@@ -51,6 +53,7 @@ pub(super) async fn follow(
                 biased;
                 sent = out.send(piece) => if sent.is_err() { break },
                 () = tape.is_taken_over(turn) => break,
+                () = &mut has_nothing_to_say => break,
             }
         }
         tokio::select! {
@@ -67,8 +70,9 @@ pub(super) async fn follow(
             () = front.closes(), if Session::is_own(&tape) => break,
             // Its principal may not see the server any more, or that is gone.
             () = loses_its_server(&front, &session, &mut listing), if Session::is_own(&tape) => break,
-            // Whoever waits for an answer still gets it.
+            // Whoever waits for an answer still gets it, unless it is not for it any more.
             () = &mut must_show_again, if Session::is_own(&tape) => break,
+            () = &mut has_nothing_to_say => break,
             () = tokio::time::sleep(sse::KEEPALIVE) => next = Some(sse::COMMENT.into()),
         }
     }

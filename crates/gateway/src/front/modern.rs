@@ -71,7 +71,8 @@ pub(super) fn begin(
         mirrored.map_or(Ok(()), |mirrored| mirrors(mirrored, head, id, params))?;
     }
     if let Some(answer) = front.gateway.ask(&endpoint, frame, &visitor) {
-        return Ok(Begun::Alone(answer, Waits { front, endpoint, id: id.into(), unread }));
+        let (id, principal) = (id.into(), visitor.principal);
+        return Ok(Begun::Alone(answer, Waits { front, endpoint, id, principal, unread }));
     }
     let opened = front.gateway.agent(&endpoint, &visitor);
     let (agent, way) = opened.map_err(|no_agent| Box::new(reply::no_agent(id, no_agent, &endpoint)))?;
@@ -113,6 +114,7 @@ pub(super) struct Waits {
     front: Arc<Front>,
     endpoint: Endpoint,
     id: Box<str>,
+    principal: Principal,
     unread: Arc<Unread>,
 }
 
@@ -125,13 +127,17 @@ async fn alone(mut answer: mux::Answer, waits: Waits) -> Response {
         Err(_) => None,
     };
     let (out, body) = body::stream();
-    let Waits { front, endpoint, id, unread } = waits;
+    let Waits { front, endpoint, id, principal, unread } = waits;
+    let credential = front.credentials.shown_by(&principal);
     if let Some(step) = first {
         let _ = out.try_send(unread.counts(sse::event(None, step)));
     }
     let cut = async move {
-        front.is_cut().await;
-        Failed::cut().of(endpoint.server()).error(&id)
+        let why = tokio::select! {
+            () = front.is_cut() => Failed::cut(),
+            () = credential.is_taken_back() => Failed::shut_out(),
+        };
+        why.of(endpoint.server()).error(&id)
     };
     tokio::spawn(late(answer, cut, (out, unread)));
     reply::events(body)
@@ -185,7 +191,9 @@ impl Exchange {
         let (mut number, mut over) = (0, false);
         let mut listing = front.gateway.listing();
         let principal = self.principal.clone();
-        let mut must_show_again = pin!(front.must_show_again(&principal));
+        let credential = front.credentials.shown_by(&principal);
+        let mut must_show_again = pin!(credential.must_be_shown_again());
+        let mut is_taken_back = pin!(credential.is_taken_back());
         if let Some(text) = first {
             tape.push(text.into_text());
         }
@@ -230,6 +238,12 @@ impl Exchange {
                 // It would never end by itself.
                 () = front.closes(), if self.listens => {
                     let _ = out.send(sse::event(None, self.goodbye(None))).await;
+                    return;
+                }
+                // Nothing of what is there for it already is sent any more.
+                () = &mut is_taken_back, if !self.listens => {
+                    let shut_out = Failed::shut_out().of(self.endpoint.server()).error(&self.id);
+                    let _ = out.try_send(sse::event(None, shut_out));
                     return;
                 }
                 () = &mut must_show_again, if self.listens => {

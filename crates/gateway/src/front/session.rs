@@ -1,5 +1,6 @@
 //! One legacy agent's session: which stream a message belongs to, and streams that can be resumed.
 
+mod access;
 mod calls;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 
 use super::Front;
 use super::said::Form;
+use super::shown::Credential;
 use super::tape::Tape;
 use crate::budget::{self, Budget, Owner};
 use crate::ends::{Ended, Ends};
@@ -73,6 +75,8 @@ pub(super) struct Session {
     pub(super) over: watch::Sender<bool>,
     /// Whether another gateway had it before, and its streams with it.
     remade: AtomicBool,
+    /// What its principal showed when it used it last.
+    credential: Mutex<Option<Credential>>,
 }
 
 struct Desk {
@@ -140,6 +144,7 @@ impl Session {
             desk,
             over,
             remade: AtomicBool::new(false),
+            credential: Mutex::default(),
         }
     }
 
@@ -380,10 +385,15 @@ impl Session {
 
     /// It is over: everybody who reads learns it, and what is under way is told of.
     pub(super) fn end(&self) {
+        self.end_for(&Failed::cut());
+    }
+
+    /// It is over for this reason.
+    pub(super) fn end_for(&self, why: &Failed) {
         self.over.send_replace(true);
         let mut desk = self.desk();
         desk.own.end();
-        let cut = Failed::cut().of(self.endpoint.server());
+        let cut = why.clone().of(self.endpoint.server());
         let calls = desk.calls.drain();
         for (id, tape) in &calls {
             tape.answer(cut.error(id));

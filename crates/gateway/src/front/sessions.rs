@@ -12,8 +12,10 @@ use tokio::task::JoinSet;
 use super::Front;
 use super::rarely::Rarely;
 use super::session::{self, Filters, Session};
+use super::shown::Credentials;
 use crate::budget::Budget;
 use crate::ends::Ends;
+use crate::failed::Failed;
 use crate::listing::Endpoint;
 use crate::own_lines::share;
 use crate::principal::Principal;
@@ -31,6 +33,7 @@ pub(super) struct Sessions {
     idle: Duration,
     budget: Budget,
     ends: Ends,
+    credentials: Arc<Credentials>,
     last: AtomicU64,
     evicted: Rarely,
 }
@@ -65,9 +68,14 @@ impl Table {
 }
 
 impl Sessions {
-    pub(super) fn new(most: usize, idle: Duration, budget: Budget, ends: Ends) -> Self {
+    pub(super) fn new(
+        most: usize,
+        idle: Duration,
+        (budget, ends): (Budget, Ends),
+        credentials: Arc<Credentials>,
+    ) -> Self {
         let (last, evicted) = (AtomicU64::new(0), Rarely::default());
-        Self { table: Mutex::default(), most, idle, budget, ends, last, evicted }
+        Self { table: Mutex::default(), most, idle, budget, ends, credentials, last, evicted }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -112,6 +120,7 @@ impl Sessions {
             filters,
             (&self.budget, &self.ends, principal),
         );
+        session.is_used_with(principal, &self.credentials);
         let pumped = Arc::clone(&session);
         table.pumps.spawn(async move {
             if caught(session::pump(Arc::clone(&pumped), from)).await.is_err() {
@@ -131,6 +140,8 @@ impl Sessions {
             table.open.remove(id);
             return None;
         }
+        drop(table);
+        session.is_used_with(principal, &self.credentials);
         Some(session)
     }
 
@@ -145,6 +156,21 @@ impl Sessions {
         let all = std::mem::take(&mut self.table().open);
         for session in all.values() {
             session.end();
+        }
+    }
+
+    /// Ends the sessions of those who may not have them any more, with all that is under way in them; and those that lost their server,
+    /// once nothing is.
+    pub(super) async fn shut_out(&self, front: &Front) {
+        let open: Vec<_> = self.table().open.values().cloned().collect();
+        for session in open {
+            if session.is_shut_out(front) {
+                self.table().open.remove(&session.id);
+                session.end_for(&Failed::shut_out());
+            } else if session.is_quiet() && !session.is_current(front) {
+                self.end(&session.id);
+            }
+            tokio::task::yield_now().await;
         }
     }
 
@@ -181,13 +207,14 @@ pub(super) fn unguessable() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Agent, Budget, Duration, Endpoint, Ends, Principal, Sessions};
+    use super::{Agent, Budget, Credentials, Duration, Endpoint, Ends, Principal, Sessions};
     use linetender_wire::queue;
     use tokio::sync::mpsc;
 
     #[tokio::test]
     async fn x07_one_user_never_has_all_sessions() {
-        let sessions = Sessions::new(8, Duration::from_secs(60), Budget::new(usize::MAX), Ends::default());
+        let drawing = (Budget::new(usize::MAX), Ends::default());
+        let sessions = Sessions::new(8, Duration::from_secs(60), drawing, Credentials::new(None));
         let mut servers = Vec::new();
         let mut open = |uid, used: bool| {
             let ((to, hears), (says, from)) = (mpsc::channel(1), queue::queue(1, 1));

@@ -12,7 +12,7 @@ use linetender_badserver::Book;
 use linetender_badserver::agent::{Answer, Caller};
 use linetender_fleet::Local;
 use linetender_gateway::front::Served;
-use linetender_gateway::{Bearers, Gateway, Known, Refused, Shared, Verdict};
+use linetender_gateway::{Bearers, Gateway, Known, Refused, Shared, Shown, Verdict};
 use serde_json::{Value, json};
 
 use crate::kit::{House, book, config, in_time, is_answered, text};
@@ -280,13 +280,12 @@ impl Bearers for Names {
         Box::pin(std::future::ready(Err(Refused::Invalid("no".to_owned()))))
     }
 
-    fn stands<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-        _: u64,
-    ) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
-        Box::pin(std::future::ready(true))
+    fn look(&self) -> Pin<Box<dyn Future<Output = u64> + Send + '_>> {
+        Box::pin(std::future::ready(0))
+    }
+
+    fn stands(&self, _: &Shown<'_>) -> bool {
+        true
     }
 
     fn issuer(&self) -> Option<String> {
