@@ -5,8 +5,8 @@
 //! what they read, the servers' lists (if these take more, that is taken off), and what the allocator cannot give back.
 //!
 //! Everything that agents make us keep has a bound of its own, and many agents within their bounds are still more than a machine has. So all of them
-//! draw on this. Within the budget that is one atomic addition. Beyond it somebody gives way: first what is kept for
-//! convenience, then what nobody reads, then what has not all come; of those what does not move, then the largest, by whom it
+//! draw on this. Within the budget that is one atomic addition. Beyond it somebody gives way: first requests of which only the beginning
+//! has come, then what is kept for convenience, then what nobody reads, then what has not all come; of those what does not move, then the largest, by whom it
 //! is for and then by connection. What is small never gives way, and a call that a server has is nobody's victim.
 //!
 //! So it can be used up with nobody left who could give way. Beside it there is a reserve for small requests alone.
@@ -42,6 +42,8 @@ const TOLD: Duration = Duration::from_secs(10);
 /// What bytes are kept for, in the order in which it gives way.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Class {
+    /// The beginning of a request, of whom nobody knows yet who sends it.
+    Head,
     /// The whole of a result that was cut, for whoever wants to read on.
     Result,
     /// What was said on a stream, for whoever comes back for it.
@@ -60,16 +62,18 @@ impl Class {
     /// What weighs less is counted, and is not worth looking for. Of answers each connection has one account, and there are thousands.
     const fn small(self) -> usize {
         match self {
-            Self::Answer | Self::Result => SMALL / 16,
+            Self::Head | Self::Answer | Self::Result => SMALL / 16,
             _ => SMALL,
         }
     }
 
     /// Those that give way.
-    const GIVE_WAY: [Self; 5] = [Self::Result, Self::Tape, Self::Answer, Self::Body, Self::Reading];
+    const GIVE_WAY: [Self; 6] =
+        [Self::Head, Self::Result, Self::Tape, Self::Answer, Self::Body, Self::Reading];
 
     const fn name(self) -> &'static str {
         match self {
+            Self::Head => "unfinished request headers",
             Self::Result => "kept results",
             Self::Tape => "stored stream events",
             Self::Answer => "unread responses",
@@ -188,7 +192,7 @@ impl Budget {
 
     /// How many bytes are kept.
     #[cfg(test)]
-    fn used(&self) -> usize {
+    pub(crate) fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed) + self.0.reserve.used()
     }
 
@@ -202,7 +206,7 @@ impl Budget {
         self.count(bytes, class);
         let made = if class == Class::Reading {
             // Room for the answer to a call that was made is kept: only beyond it others of these are asked.
-            let _ = self.make_room(class, owner, own, &Class::GIVE_WAY[..4], || self.is_within());
+            let _ = self.make_room(class, owner, own, &Class::GIVE_WAY[..5], || self.is_within());
             self.below_half(owner, own)
         } else {
             let _ = self.below_half(owner, 0);

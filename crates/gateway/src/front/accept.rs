@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::server::TlsStream;
@@ -15,11 +16,16 @@ use tokio_rustls::server::TlsStream;
 use super::activity::Activity;
 use super::caller::Admission;
 use super::places::{Place, Places};
+use super::post;
 use super::socket::{self, Socket};
 use super::tls::Tls;
 
 /// How long to wait when the machine has no descriptors left: nothing that runs is harmed, and nothing spins.
 const BREATH: Duration = Duration::from_millis(100);
+
+/// How many bytes the system takes of a connection that it cannot send yet.
+#[cfg(target_os = "linux")]
+const UNSENT: u32 = 16 * 1024;
 
 /// For the kernel: drops the first packet of every new connection, and no other.
 #[cfg(target_os = "linux")]
@@ -60,6 +66,8 @@ pub(super) struct Connection {
     /// What its handshake is still to be done with.
     tls: Option<Arc<Tls>>,
     activity: Arc<Activity>,
+    /// What is still to be said of a header that is refused.
+    refusal: Option<Bytes>,
     _place: Place,
 }
 
@@ -68,6 +76,11 @@ enum Stream {
     Tls(Box<TlsStream<TcpStream>>, IpAddr),
     Unix(socket::Stream),
 }
+
+/// What a connection reads and writes.
+trait Io: AsyncRead + AsyncWrite + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Io for S {}
 
 /// By which kind of door a connection came.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -97,14 +110,54 @@ impl Connection {
 
     /// The same after its handshake. It keeps its place meanwhile.
     pub(super) async fn secured(self) -> io::Result<Self> {
-        let Self { stream, tls, activity, _place: place } = self;
+        let Self { stream, tls, activity, refusal, _place: place } = self;
         let stream = match (stream, tls) {
             (Stream::Tcp(stream, from), Some(tls)) => {
                 Stream::Tls(Box::new(tls.handshake(stream, &activity).await?), from)
             }
             (stream, _) => stream,
         };
-        Ok(Self { stream, tls: None, activity, _place: place })
+        Ok(Self { stream, tls: None, activity, refusal, _place: place })
+    }
+
+    fn io(&mut self) -> Pin<&mut (dyn Io + 'static)> {
+        match &mut self.stream {
+            Stream::Tcp(stream, _) => Pin::new(stream),
+            Stream::Tls(stream, _) => Pin::new(&mut **stream),
+            Stream::Unix(stream) => Pin::new(stream),
+        }
+    }
+
+    /// Tells the peer that its header is not read, and ends: whatever comes is thrown away until the peer has read that and goes. An
+    /// end before that would take back what it was told.
+    fn poll_refused(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        // In the middle of an answer nothing else can be said.
+        if self.activity.is_stuck() {
+            return Poll::Ready(());
+        }
+        let mut left = self.refusal.take().unwrap_or_else(post::unread_head);
+        while !left.is_empty() {
+            match self.io().poll_write(context, &left) {
+                Poll::Ready(Ok(written)) if written > 0 => left.advance(written),
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => {
+                    self.refusal = Some(left);
+                    return Poll::Pending;
+                }
+            }
+        }
+        self.refusal = Some(left);
+        if ready!(self.io().poll_shutdown(context)).is_err() {
+            return Poll::Ready(());
+        }
+        let mut scratch = [0; 4096];
+        loop {
+            let mut piece = ReadBuf::new(&mut scratch);
+            match ready!(self.io().poll_read(context, &mut piece)) {
+                Ok(()) if !piece.filled().is_empty() => {}
+                Ok(()) | Err(_) => return Poll::Ready(()),
+            }
+        }
     }
 }
 
@@ -143,7 +196,8 @@ impl Door {
                 Ok((stream, activity)) => {
                     self.told.store(false, Ordering::Relaxed);
                     let place = places.take(&activity).await;
-                    return Connection { stream, tls: self.tls.clone(), activity, _place: place };
+                    let tls = self.tls.clone();
+                    return Connection { stream, tls, activity, refusal: None, _place: place };
                 }
                 Err(error) if is_of_the_peer(&error) => {}
                 Err(error) => {
@@ -161,6 +215,9 @@ impl Door {
         let (stream, from) = listener.accept().await?;
         // A small answer must not wait for the acknowledgement of the one before it.
         let _ = stream.set_nodelay(true);
+        // What a peer does not read lies here, where the next request on its connection waits for it, and not in the system (X17).
+        #[cfg(target_os = "linux")]
+        let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
         let caller = self.admission.over_tcp(stream.local_addr().ok(), from).await;
         // One that was reset while it waited to be accepted can still be read from, and its addresses may belong to another
         // user's connection by now. If it is still connected after we asked, they were its own when we did.
@@ -187,12 +244,11 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.activity.is_refused() {
+            return self.poll_refused(context).map(Ok);
+        }
         let before = buffer.filled().len();
-        let read = match &mut self.stream {
-            Stream::Tcp(stream, _) => Pin::new(stream).poll_read(context, buffer),
-            Stream::Tls(stream, _) => Pin::new(stream).poll_read(context, buffer),
-            Stream::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
-        };
+        let read = self.io().poll_read(context, buffer);
         if let Some(came) = buffer.filled().get(before..).filter(|came| !came.is_empty()) {
             self.activity.came(came);
         }
@@ -206,27 +262,17 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.stream {
-            Stream::Tcp(stream, _) => Pin::new(stream).poll_write(context, bytes),
-            Stream::Tls(stream, _) => Pin::new(stream).poll_write(context, bytes),
-            Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
-        }
+        let written = self.io().poll_write(context, bytes);
+        self.activity.writes(written.is_pending());
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Tcp(stream, _) => Pin::new(stream).poll_flush(context),
-            Stream::Tls(stream, _) => Pin::new(stream).poll_flush(context),
-            Stream::Unix(stream) => Pin::new(stream).poll_flush(context),
-        }
+        self.io().poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Tcp(stream, _) => Pin::new(stream).poll_shutdown(context),
-            Stream::Tls(stream, _) => Pin::new(stream).poll_shutdown(context),
-            Stream::Unix(stream) => Pin::new(stream).poll_shutdown(context),
-        }
+        self.io().poll_shutdown(context)
     }
 
     fn poll_write_vectored(
@@ -234,11 +280,9 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.stream {
-            Stream::Tcp(stream, _) => Pin::new(stream).poll_write_vectored(context, slices),
-            Stream::Tls(stream, _) => Pin::new(stream).poll_write_vectored(context, slices),
-            Stream::Unix(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-        }
+        let written = self.io().poll_write_vectored(context, slices);
+        self.activity.writes(written.is_pending());
+        written
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -4,17 +4,18 @@
 //! read, or nothing at all. So each has a deadline, and a connection whose end would cost nobody an answer can give way.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, Sleep};
 
 use super::caller::Caller;
 use super::quota::Permit;
 use super::who::number;
-use crate::budget::{self, GiveWay, Owner};
+use crate::budget::{self, Budget, Class, GiveWay, Held, Owner};
 
 /// Deadline of a request's header, from its first byte to its last.
 pub(super) const HEAD: Duration = Duration::from_secs(10);
@@ -28,6 +29,12 @@ pub(super) const UNREAD: Duration = Duration::from_secs(120);
 /// After this time an unread answer may be given up for somebody else's place.
 const UNREAD_WHEN_FULL: Duration = Duration::from_secs(10);
 
+/// A connection that sends more than this before it has asked for anything draws on the memory budget.
+const LONG_HEADER: usize = 4 * 1024;
+
+/// What it draws then, once: the most that is read of it before it is understood.
+pub(super) const BUFFER: usize = 64 * 1024;
+
 /// What every HTTP/2 connection begins with.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -39,8 +46,36 @@ pub(super) struct Activity {
     owner: Owner,
     /// Which of its caller's agents it is, as its first request said. Whoever has many names has a connection for each.
     agent: OnceLock<u64>,
+    /// What the beginnings of its requests draw on.
+    budget: OnceLock<Budget>,
     state: Mutex<State>,
     gives_way: Notify,
+    /// Who is asked to give way while a header is coming, and whether that is refused before it has come.
+    head: Arc<Head>,
+    refused: AtomicBool,
+    /// Whether the peer leaves unread what was said before, so that nothing more can be written now.
+    stuck: watch::Sender<bool>,
+}
+
+/// A header that is coming. It is told that there is no room for it.
+#[derive(Debug, Default)]
+struct Head(Notify);
+
+impl GiveWay for Head {
+    fn give_way(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// What comes of a header for which there is no room.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum HeadRefused {
+    /// It has come meanwhile, and its request is judged like any other.
+    Came,
+    /// Its peer is told so as soon as the connection reads again.
+    Told,
+    /// It is part of something that cannot be answered yet.
+    Unsaid,
 }
 
 #[derive(Debug)]
@@ -58,6 +93,9 @@ struct State {
     idle_since: Instant,
     /// When the first byte of a header came.
     head_since: Option<Instant>,
+    /// How many bytes have come since there is no request in flight, and the room for them once they are many.
+    head: usize,
+    room: Option<Held>,
     /// Answers of which the peer takes nothing at the moment, and since when.
     unread: Vec<(u64, Instant)>,
     last: u64,
@@ -110,12 +148,21 @@ impl Activity {
             used: false,
             idle_since: Instant::now(),
             head_since: None,
+            head: 0,
+            room: None,
             unread: Vec::new(),
             last: 0,
         };
         let owner = Owner { principal: number(caller), group: budget::next_group() };
-        let (agent, gives_way) = (OnceLock::new(), Notify::new());
-        Arc::new(Self { caller, owner, agent, state: Mutex::new(state), gives_way })
+        let (agent, budget, gives_way) = (OnceLock::new(), OnceLock::new(), Notify::new());
+        let (state, head, refused) = (Mutex::new(state), Arc::default(), AtomicBool::new(false));
+        let stuck = watch::Sender::new(false);
+        Arc::new(Self { caller, owner, agent, budget, state, gives_way, head, refused, stuck })
+    }
+
+    /// The beginnings of its requests draw on this.
+    pub(super) fn draws_on(&self, budget: &Budget) {
+        let _ = self.budget.set(budget.clone());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -138,6 +185,7 @@ impl Activity {
     /// These bytes came.
     pub(super) fn came(&self, bytes: &[u8]) {
         let mut state = self.state();
+        self.makes_room(&mut state, bytes.len());
         if let Protocol::Unknown(before) = state.protocol {
             let rest = PREFACE.get(before..).unwrap_or_default();
             let known = bytes.len().min(rest.len());
@@ -155,6 +203,62 @@ impl Activity {
         }
     }
 
+    /// Counts what comes before it is a request. If there is no room for it, it is refused: no answer is lost by that.
+    fn makes_room(&self, state: &mut State, bytes: usize) {
+        if state.requests > 0 {
+            return;
+        }
+        // A header of one piece is a request before the next one comes.
+        let is_long = state.head > LONG_HEADER;
+        state.head += bytes;
+        if let (true, None, Some(budget)) = (is_long, &state.room, self.budget.get()) {
+            let holder: Weak<Head> = Arc::downgrade(&self.head);
+            let mut room = budget.hold(Class::Head, self.owner, holder);
+            if room.grow(BUFFER).is_err() {
+                self.head.give_way();
+            }
+            state.room = Some(room);
+        }
+    }
+
+    /// Waits until there is no room for the header that is coming.
+    pub(super) async fn has_no_room_for_head(&self) {
+        self.head.0.notified().await;
+    }
+
+    /// Refuses the header that is coming.
+    pub(super) fn refuses_head(&self) -> HeadRefused {
+        let state = self.state();
+        match state.protocol {
+            _ if state.requests > 0 || state.head == 0 => HeadRefused::Came,
+            Protocol::Http1 => {
+                self.refused.store(true, Ordering::Release);
+                HeadRefused::Told
+            }
+            Protocol::Unknown(_) | Protocol::Http2 => HeadRefused::Unsaid,
+        }
+    }
+
+    /// True if what comes is not read any more, and the peer is to be told so.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Acquire)
+    }
+
+    /// Something was to be written: it waits for the peer to read, or it does not.
+    pub(super) fn writes(&self, is_stuck: bool) {
+        self.stuck.send_if_modified(|stuck| std::mem::replace(stuck, is_stuck) != is_stuck);
+    }
+
+    pub(super) fn is_stuck(&self) -> bool {
+        *self.stuck.borrow()
+    }
+
+    /// Waits until the peer has read what was said before.
+    pub(super) async fn can_write(&self) {
+        // The other half is its own.
+        let _ = self.stuck.subscribe().wait_for(|stuck| !*stuck).await;
+    }
+
     /// A handshake begins. It has as long as a header has, however its bytes come.
     pub(super) fn shakes_hands(&self) {
         self.state().head_since = Some(Instant::now());
@@ -168,7 +272,7 @@ impl Activity {
     /// A request begins. Whether it only listens is what it says of itself: one that says so falsely can lose its own answer.
     pub(super) fn request(self: &Arc<Self>, listens: bool) -> InFlight {
         let mut state = self.state();
-        (state.used, state.head_since) = (true, None);
+        (state.used, state.head_since, state.head, state.room) = (true, None, 0, None);
         state.requests += 1;
         state.listening += usize::from(listens);
         state.last += 1;

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::accept::{By, Connection, Door};
-use super::activity::{Activity, InFlight, Watch};
+use super::activity::{Activity, BUFFER, HeadRefused, InFlight, Watch};
 use super::cors;
 use super::guard::{For, Guard, asks_for};
 use super::identify::{Identify, Somebody};
@@ -38,9 +38,6 @@ use crate::principal::Principal;
 /// A request on its way through the router.
 type Routed = <TowerToHyperService<Router> as hyper::service::Service<Request<Incoming>>>::Future;
 
-/// What is read of a connection before it is understood: the longest header, and no more than one piece of a body.
-const BUFFER: usize = 64 * 1024;
-
 /// The longest header over HTTP/2, unpacked.
 const HEADERS: u32 = 64 * 1024;
 
@@ -57,6 +54,9 @@ const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// How often an HTTP/2 peer is pinged, and how long it may take to answer. One in the middle of a header cannot.
 const PING: Duration = Duration::from_secs(15);
 const PONG: Duration = Duration::from_secs(15);
+
+/// How long a peer may take to read that there is no room for its header.
+const TELLS: Duration = Duration::from_millis(250);
 
 /// At the end: how long it is waited for one more whom the system has let in already, and how many there may be.
 const LET_IN: Duration = Duration::from_millis(25);
@@ -154,6 +154,12 @@ impl Entrance {
         };
         let (on, budget) = (on.clone(), self.budget.clone());
         async move {
+            if version < Version::HTTP_2 && on.activity.is_stuck() {
+                // Its peer asks on and does not read: answers are made no faster than they are taken (X17).
+                in_flight.offers();
+                on.activity.can_write().await;
+                in_flight.is_taken();
+            }
             let passes = match passes {
                 Perhaps::Decided(passes) => passes,
                 Perhaps::Shows(entrance, request, token) => {
@@ -303,6 +309,7 @@ async fn at(door: Door, places: Places, entrance: Entrance, closing: watch::Rece
 async fn one(connection: Connection, entrance: Entrance, mut closing: watch::Receiver<bool>) {
     let Some(connection) = tls::secured(connection, &mut closing).await else { return };
     let (activity, by) = (connection.activity(), connection.by());
+    activity.draws_on(&entrance.budget);
     let server = server();
     let connected =
         Connected { by, activity: Arc::clone(&activity), unread: Arc::default(), closing: closing.clone() };
@@ -311,15 +318,28 @@ async fn one(connection: Connection, entrance: Entrance, mut closing: watch::Rec
     let served = server.serve_connection(TokioIo::new(connection), service);
     // A handler that reads its request wakes the connection that it runs in.
     let mut served = Steady::new(Box::pin(served));
-    tokio::select! {
-        biased;
-        _ = &mut served => return,
-        overdue = Watch::new(&activity) => {
-            tracing::debug!(?overdue, "closing a connection");
-            return;
+    loop {
+        let closes = async {
+            let _ = closing.wait_for(|closing| *closing).await;
+        };
+        tokio::select! {
+            biased;
+            _ = &mut served => return,
+            overdue = Watch::new(&activity) => {
+                tracing::debug!(?overdue, "closing a connection");
+                return;
+            }
+            () = activity.gives_way() => return,
+            () = activity.has_no_room_for_head() => match activity.refuses_head() {
+                HeadRefused::Came => {}
+                HeadRefused::Told => {
+                    let _ = tokio::time::timeout(TELLS, &mut served).await;
+                    return;
+                }
+                HeadRefused::Unsaid => return,
+            },
+            () = closes => break,
         }
-        () = activity.gives_way() => return,
-        _ = closing.wait_for(|closing| *closing) => {}
     }
     // Whoever asks now is answered, and told that it was the last time.
     if tokio::time::timeout(once_more, &mut served).await.is_ok() {

@@ -114,16 +114,23 @@ async fn parsed(front: &Front, text: &Bytes, owner: Owner) -> Result<Said, Bad> 
     aside(move || Said::read(&text, limits)).await.unwrap_or(Err(Bad::NotJson))
 }
 
+/// Why nothing more is read.
+const OVER_BUDGET: &str =
+    "the gateway's memory budget (gateway.memory) is used up by requests and responses in progress";
+
+/// The whole response to what is not a request yet, and never will be: there is no room for its header.
+pub(super) fn unread_head() -> Bytes {
+    let text = Failed::refused(-32600, OVER_BUDGET, "never").error("null");
+    let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: ";
+    [format!("{head}{}\r\n\r\n", text.len()).as_bytes(), &text].concat().into()
+}
+
 /// The answer to a request whose body is not there.
 pub(super) fn unread(cut: Cut, limit: usize, version: Version) -> Response {
     let (status, words) = match cut {
         Cut::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, format!("the message is longer than {limit} bytes")),
         Cut::Early => (StatusCode::BAD_REQUEST, "the request body ended early".to_owned()),
-        Cut::OverBudget => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the gateway's memory budget (gateway.memory) is used up by requests and responses in progress"
-                .to_owned(),
-        ),
+        Cut::OverBudget => (StatusCode::SERVICE_UNAVAILABLE, OVER_BUDGET.to_owned()),
         Cut::Late => (
             StatusCode::REQUEST_TIMEOUT,
             format!(

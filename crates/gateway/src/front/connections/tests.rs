@@ -1,6 +1,7 @@
 //! Peers who are slow, idle or deaf, over real sockets and in virtual time.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 use super::{ASKS, Entrance, PING, serve};
 use crate::budget::{Budget, Owner};
 use crate::config::Settings;
-use crate::front::activity::{HEAD, IDLE, UNREAD};
+use crate::front::activity::{BUFFER, HEAD, IDLE, UNREAD};
 use crate::front::doors::Doors;
 use crate::front::places::Places;
 use crate::front::sent::Unread;
@@ -34,6 +35,11 @@ async fn house(places: usize) -> (JoinSet<()>, watch::Sender<bool>, SocketAddr) 
 
 /// The same with so much memory for answers.
 async fn house_within(places: usize, bytes: usize) -> (JoinSet<()>, watch::Sender<bool>, SocketAddr) {
+    house_drawing_on(places, Budget::new(bytes)).await
+}
+
+/// The same on this budget.
+async fn house_drawing_on(places: usize, memory: Budget) -> (JoinSet<()>, watch::Sender<bool>, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let (closing, closes) = watch::channel(false);
@@ -41,6 +47,7 @@ async fn house_within(places: usize, bytes: usize) -> (JoinSet<()>, watch::Sende
         .route("/", get(async || "here"))
         .route("/large", get(async || vec![b'x'; LARGE]))
         .route("/late", get(late))
+        .route("/counted", get(counted))
         .route("/small", get(async || vec![b'x'; SMALL]))
         .route("/never", get(std::future::pending::<String>).post(std::future::pending::<String>))
         .route(
@@ -53,7 +60,7 @@ async fn house_within(places: usize, bytes: usize) -> (JoinSet<()>, watch::Sende
         );
     let mut tasks = JoinSet::new();
     let settings = Settings::default();
-    let entrance = Entrance::new(&settings, None, router, Budget::new(bytes), ASKS);
+    let entrance = Entrance::new(&settings, None, router, memory, ASKS);
     let doors = Doors::over(&settings, listener).unwrap().open;
     tasks.spawn(serve(doors, Places::new(places), entrance, closes));
     (tasks, closing, at)
@@ -69,6 +76,14 @@ async fn in_no_time<T>(socket: impl Future<Output = T>) -> T {
     drop(done);
     let _ = holds.await;
     result
+}
+
+/// How many answers of a kilobyte were made.
+static COUNTED: AtomicUsize = AtomicUsize::new(0);
+
+async fn counted() -> Vec<u8> {
+    COUNTED.fetch_add(1, Ordering::Relaxed);
+    vec![b'x'; 1024]
 }
 
 /// A stream, on which something is said at once.
@@ -175,6 +190,84 @@ async fn o08_a_header_that_drips_is_cut() {
         };
         tokio::time::timeout(HEAD * 3, dripping).await.unwrap_or_else(|_| panic!("it drips on: {begins}"));
         assert!(begun.elapsed() >= HEAD, "{:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn x15_headers_that_do_not_end_draw_on_the_memory_budget_and_give_it_back() {
+    const ROOM: usize = 8;
+    let budget = Budget::new(ROOM * BUFFER);
+    let (_tasks, _closing, at) = house_drawing_on(256, budget.clone()).await;
+    let header = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}", "a".repeat(BUFFER - 2048));
+    // A header block of HTTP/2 that does not end is no other case: settings, then a block that goes on and on.
+    let mut block =
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\0\0\0\0\x01\x82".to_vec();
+    for _ in 0..3 {
+        block.extend_from_slice(&[0, 0x3f, 0xff, 9, 0, 0, 0, 0, 1]);
+        block.extend(std::iter::repeat_n(0x82, 0x3fff));
+    }
+    for begins in [header.as_bytes(), &block] {
+        let mut open = Vec::new();
+        for _ in 0..ROOM * 8 {
+            let mut stream = TcpStream::connect(at).await.unwrap();
+            let _ = stream.write_all(begins).await;
+            open.push(stream);
+        }
+        let (mut piece, mut told) = ([0; 1024], 0);
+        let ends = in_no_time(async {
+            while open.len() > ROOM {
+                open.retain(|stream| match stream.try_read(&mut piece) {
+                    Ok(0) => false,
+                    Ok(read) => {
+                        let said = String::from_utf8_lossy(&piece[..read]);
+                        told +=
+                            usize::from(said.starts_with("HTTP/1.1 503") && said.contains("gateway.memory"));
+                        true
+                    }
+                    Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
+                });
+                tokio::task::yield_now().await;
+            }
+        });
+        ends.await;
+        assert!(budget.used() <= ROOM * BUFFER, "{}", budget.used());
+        if begins == header.as_bytes() {
+            assert_eq!(told, ROOM * 7, "each of the others was told why");
+        }
+        assert!(asks(&mut TcpStream::connect(at).await.unwrap()).await, "others are served");
+        drop(open);
+        in_no_time(async {
+            while budget.used() > 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn x17_whoever_asks_on_and_reads_nothing_is_answered_no_faster_than_it_reads() {
+    const ASKED: usize = 400;
+    // What lies in both sockets and in between, in answers of a kilobyte.
+    const AHEAD: usize = 80;
+    let (_tasks, _closing, at) = house(8).await;
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut deaf = socket.connect(at).await.unwrap();
+    let ask = "GET /counted HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    deaf.write_all(ask.repeat(ASKED).as_bytes()).await.unwrap();
+    // Others ask meanwhile, far more often than it could be answered.
+    let mut other = TcpStream::connect(at).await.unwrap();
+    for _ in 0..ASKED * 2 {
+        assert!(asks(&mut other).await);
+    }
+    let ahead = COUNTED.load(Ordering::Relaxed);
+    assert!((1..AHEAD).contains(&ahead), "{ahead} of {ASKED} are answered");
+    // It has them all as soon as it reads.
+    let mut all = Vec::new();
+    while COUNTED.load(Ordering::Relaxed) < ASKED {
+        assert!(deaf.read_buf(&mut all).await.unwrap() > 0, "it was hung up on");
     }
 }
 
