@@ -88,7 +88,7 @@ pub trait Output: AsyncRead + Send + Unpin + 'static {
 pub struct Work {
     /// Their processor time, with that of the processes that they have waited for.
     pub cpu: Duration,
-    /// One of their threads has a processor, or waits for one: on a starved machine a server that works gets little of it.
+    /// One of their threads has a processor, or waits for one or for a disk: on a starved machine a server that works gets little of it.
     pub is_runnable: bool,
     /// How long ago the youngest process below the server began.
     pub youngest: Option<Duration>,

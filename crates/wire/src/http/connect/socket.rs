@@ -232,8 +232,8 @@ mod tests {
     async fn connected() -> (Tcp, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let connecting = connect("127.0.0.1", port, Waits::default(), &Winner::default());
-        let tcp = connecting.await.unwrap_or_else(|broken| panic!("{broken}"));
+        let tcp = connect("127.0.0.1", port, Waits::default(), &Winner::default()).await;
+        let tcp = tcp.unwrap_or_else(|broken| panic!("{broken}"));
         (tcp, listener.accept().await.unwrap().0)
     }
 

@@ -124,13 +124,13 @@ impl Process {
     }
 }
 
-/// True if a thread of this process has a processor or waits for one.
+/// True if a thread of this process has a processor, or waits for one or for a disk.
 fn is_runnable(pid: Pid) -> bool {
     let threads =
         std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).into_iter().flatten().flatten();
     threads.take(MOST_THREADS).any(|thread| {
         let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('R'))
+        stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['R', 'D']))
     })
 }
 
