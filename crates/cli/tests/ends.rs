@@ -76,6 +76,43 @@ fn an_agent_that_is_killed_takes_shim_and_server_with_it() {
     until("nothing is left", Duration::from_secs(3), || !tree.iter().any(|pid| lives(*pid)));
 }
 
+/// S57: the second signal ends linetender, and the server writes to its log before it has saved.
+#[test]
+fn a_server_that_logs_while_it_saves_meets_no_broken_pipe() {
+    let folder = std::env::temp_dir().join(format!("linetender-saves-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let at = |name: &str| folder.join(name);
+    let script = format!(
+        r"cd '{}'; exec 3<&0
+           '{LINETENDER}' __badserver <&3 &
+           trap 'touch begun; until [ -e go ]; do sleep 0.02; done; echo saving >&2; echo saving; touch saved; exit' TERM
+           wait; wait",
+        folder.display()
+    );
+    let mut agent = Command::new(LINETENDER)
+        .args(["run", "--no-memory", "--", "bash", "-c", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "a", "version": "1" } });
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello });
+    writeln!(agent.stdin.as_mut().unwrap(), "{hello}").unwrap();
+    let mut line = String::new();
+    BufReader::new(agent.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let limit = Duration::from_secs(10);
+    let terminate = || Command::new("kill").args(["-TERM", &agent.id().to_string()]).status().unwrap();
+    terminate();
+    until("the server saves", limit, || at("begun").exists());
+    terminate();
+    until("linetender is gone", limit, || !lives(agent.id()));
+    std::fs::write(at("go"), "").unwrap();
+    until("it has saved", limit, || at("saved").exists());
+    agent.wait().unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn an_agent_that_closes_its_input_gets_the_answers_that_are_under_way() {
     let mut agent = Agent::up(&[]);

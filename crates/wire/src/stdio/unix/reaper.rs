@@ -24,6 +24,7 @@ use std::ffi::{CStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -148,6 +149,11 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
         let _ = send(Record::Expired, &control);
         return send(Record::Clear, &control);
     }
+    // A server that writes while it saves its work must not meet a broken pipe because our parent is gone already.
+    let _read_ends = [1, 2].map(|end| {
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        File::options().read(true).custom_flags(nonblocking).open(format!("/proc/self/fd/{end}"))
+    });
     let mut command = Command::new(program);
     command.args(args).process_group(0);
     for ours in [MARKER, HELD, LIFELINE, ENDS] {
