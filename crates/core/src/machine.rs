@@ -339,7 +339,7 @@ impl<D> Machine<D> {
 
     /// A new generation serves.
     fn up(&mut self) {
-        self.starts = Starts::Answered;
+        self.starts.greeted();
         self.enter(State::Up(Live::new(self.now, &self.policy.probe)));
     }
 

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use super::Machine;
 use super::ending::{After, Ending, Served};
+use super::starts::Starts;
 use super::state::State;
 use crate::backoff;
 use crate::budget::{Account, Cost};
@@ -103,6 +104,9 @@ impl<D> Machine<D> {
 
     /// The one place where an end is charged, and where it is decided what comes after it.
     fn reckon(&mut self, cause: &Cause<D>, answered: u64) -> (After, Cost) {
+        if answered > 0 {
+            self.starts = Starts::Answered;
+        }
         let leaves = cause.leaves();
         if leaves.has(Leaf::Planned(Plan::Close)) {
             return (After::Closed, Cost::Free);

@@ -31,12 +31,21 @@ pub(super) enum Starts {
         /// True if the present generation has started a process.
         process: bool,
     },
-    /// The server shook hands once.
+    /// The server shook hands, and no call was answered yet: it may log in only now.
+    Greeted,
+    /// The server answered a call once.
     Answered,
 }
 
 impl Starts {
     pub(super) const NONE: Self = Self::Unanswered { step: 0, process: false };
+
+    /// A start has ended in a handshake.
+    pub(super) fn greeted(&mut self) {
+        if *self != Self::Answered {
+            *self = Self::Greeted;
+        }
+    }
 
     /// A new generation: no process was started for it yet.
     pub(super) const fn begin(&mut self) {
@@ -65,6 +74,10 @@ impl<D> Machine<D> {
     ///
     /// The pause is measured from the end of the try, so that a start that hangs is not followed by the next at once.
     pub(super) fn spared_place(&mut self, cause: &Cause<D>) -> Option<After> {
+        // It logs in after its handshake, which showed nothing then.
+        if self.starts == Starts::Greeted && cause.login_refused() {
+            self.starts = Starts::Unanswered { step: 0, process: true };
+        }
         let Starts::Unanswered { step, process: true } = self.starts else { return None };
         if cause.leaves().has(Leaf::Planned(Plan::Redial)) {
             return None;
@@ -93,7 +106,9 @@ impl<D> Machine<D> {
         match self.starts {
             Starts::Unanswered { .. } if cause.login_refused() => (Refusal::LoginRefused, NextTry::At(at)),
             // No try has failed yet: it is parked for its configuration.
-            Starts::Unanswered { step: 0, .. } | Starts::Answered => (Refusal::Parked, NextTry::At(at)),
+            Starts::Unanswered { step: 0, .. } | Starts::Greeted | Starts::Answered => {
+                (Refusal::Parked, NextTry::At(at))
+            }
             Starts::Unanswered { .. } => (Refusal::Parked, NextTry::AtOrCall { at, call: wake_from }),
         }
     }
@@ -108,7 +123,9 @@ impl<D> Machine<D> {
                 next: NextTry::At(at),
                 wake: Wake::From(Instant::from_nanos(at.nanos().saturating_sub(nanos(wait)))),
             },
-            Starts::Unanswered { .. } | Starts::Answered => Gate::Hold { patience: wait, from: at },
+            Starts::Unanswered { .. } | Starts::Greeted | Starts::Answered => {
+                Gate::Hold { patience: wait, from: at }
+            }
         }
     }
 

@@ -124,6 +124,21 @@ fn calls_do_not_start_a_server_whose_login_was_refused() {
     assert_eq!(line.dials(), 2);
 }
 
+/// The handshake first, then the login: each life shakes hands, and serves no call.
+#[test]
+fn a_server_that_logs_in_after_its_handshake_is_started_every_ten_minutes() {
+    let mut line = Line::new();
+    line.open();
+    for _ in 0..4 {
+        line.connect();
+        line.event(Event::Lost(Cause::failed(Class::Exit, "wrong password").with_login_refused()));
+        let at = line.now;
+        assert!(matches!(line.call(), Admission::Refuse { why: Refusal::LoginRefused, .. }));
+        line.until_dial();
+        assert_eq!(line.now.since(at), secs(10 * MINUTE));
+    }
+}
+
 #[test]
 fn an_operator_starts_it_at_any_time() {
     for (command, fails) in [
@@ -163,6 +178,7 @@ fn once_it_has_answered_its_ends_are_charged_to_the_budget_as_ever() {
     line.until_dial();
     started(&mut line);
     line.connect_started();
+    line.answer(1);
     line.lose(Class::Exit);
     assert!(line.until_dial() < secs(1));
     started(&mut line);

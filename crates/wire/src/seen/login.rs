@@ -8,11 +8,23 @@
 const REFUSALS: [&str; 3] = ["unauthorized", "unauthorised", "denied"];
 
 /// A line with one of these is about a login.
-const LOGINS: [&str; 5] = ["password", "passwd", "passphrase", "credential", "login"];
+const LOGINS: [&str; 10] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "credential",
+    "login",
+    "log in",
+    "authenticat",
+    "api key",
+    "apikey",
+];
 
 /// A line with one of these tells of a failure.
-const FAILURES: [&str; 14] = [
+const FAILURES: [&str; 15] = [
     "fail",
+    "unable",
     "invalid",
     "wrong",
     "incorrect",
@@ -73,6 +85,11 @@ mod tests {
             "ERROR 3118 (HY000): Access denied for user 'a'. Account is locked.",
             "git@github.com: Permission denied (publickey).",
             "starting\nThe account alice is locked\nbye",
+            "MongoServerError: Authentication failed.",
+            "unable to authenticate user",
+            "Error: Invalid API key",
+            "Incorrect username or passcode",
+            "role not permitted to log in: error",
         ] {
             assert!(is_refused(text), "{text}");
         }
@@ -90,6 +107,7 @@ mod tests {
             "    at Object.<anonymous> (/srv/index.js:401:12)",
             "listening on 127.0.0.1:4010",
             "took 0.401 s",
+            "Authenticated as alice",
             "Please authorize this client by visiting: https://auth.example/authorize?client_id=x",
         ] {
             assert!(!is_refused(text), "{text}");
