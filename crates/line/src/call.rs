@@ -47,6 +47,7 @@ use after::{Earlier, Permit};
 pub use answer::Answer;
 pub(crate) use answer::Reply;
 pub use context::AgentContext;
+use context::AtServer;
 pub use options::Options;
 pub(crate) use options::Way;
 use out::{Out, Time, Try};
@@ -439,6 +440,7 @@ impl Call<'_> {
         if let Some((reason, from)) = retry.take() {
             course.retries(self, reason, from, generation);
         }
+        let _at_server = AtServer { call: self, link, entry: Arc::clone(&entry) };
         let _redirects = Redirects { call: self, course, entry: Arc::clone(&entry), generation };
         Out::new(self.shared, link, entry, until).wait(answer, exchange, time).await
     }

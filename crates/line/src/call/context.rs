@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, PoisonError};
 
-use linetender_core::{CallEffect, ContextUse, Instant, ServerState};
+use linetender_core::{CallEffect, ContextUse, Delivery, Instant, ServerState};
 
 use super::Call;
 use crate::basics::context_loss::ContextLoss;
 use crate::basics::error::CallError;
 use crate::basics::sync::{Mutex, MutexGuard};
+use crate::book::Entry;
 use crate::generation::{Live, ServerContext};
 
 /// What one agent relies on in the memory of one server. All clones are of the same agent.
@@ -82,6 +83,22 @@ impl Reliance {
     }
 }
 
+/// A call at its server. If its caller gives it up, it may all the same have set something up there.
+pub(super) struct AtServer<'a> {
+    pub(super) call: &'a Call<'a>,
+    pub(super) link: &'a Live,
+    pub(super) entry: Arc<Entry>,
+}
+
+impl Drop for AtServer<'_> {
+    fn drop(&mut self) {
+        // A call that is lost with its context is told of that.
+        if matches!(self.entry.verdict(), Some(Delivery::Unknown(_))) && !self.link.ledger.is_sealed() {
+            self.call.may_have_used(self.link);
+        }
+    }
+}
+
 impl Call<'_> {
     /// The agent's use of its server's memory, and the effect of this call. `None` if the call has nothing to do with it.
     fn reliance(&self) -> Option<(&AgentContext, CallEffect)> {
@@ -129,6 +146,15 @@ impl Call<'_> {
             agent.ran(tool);
         }
         if let Some(context) = link.context().filter(|_| self.state().is_used_by(effect)) {
+            agent.uses(context);
+        }
+    }
+
+    /// The call may have run here.
+    fn may_have_used(&self, link: &Live) {
+        if let Some((agent, effect)) = self.reliance()
+            && let Some(context) = link.context().filter(|_| self.state().is_used_by(effect))
+        {
             agent.uses(context);
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use linetender::{CallError, CallErrorKind, Policy, ServerState, State};
 
 use crate::kit::{Bad, bad_with};
-use crate::look::{in_time, kill, policy, speaks};
+use crate::look::{eventually, in_time, kill, policy, speaks};
 
 fn keeps(state: ServerState) -> Policy {
     policy(|settings| settings.state = state)
@@ -222,5 +222,20 @@ async fn s53_a_server_without_state_is_replaced_unseen() {
     bad.uses_test().await;
     bad.replaced().await;
     assert_eq!(bad.drop_all("a").await.unwrap(), "dropped prod");
+    bad.leaves_nothing().await;
+}
+
+/// It may have set something up, and what it has set up is lost with the process.
+#[tokio::test]
+async fn s53_a_call_that_was_given_up_is_a_use() {
+    let bad = perhaps(&[]).await;
+    let call = bad.call("hang", r#"{"nonce":"given-up"}"#);
+    let given_up = async { eventually(|| bad.book.runs().contains_key("given-up").then_some(())).await };
+    tokio::select! {
+        answer = call => panic!("{answer:?}"),
+        () = given_up => {}
+    }
+    bad.replaced().await;
+    bad.refuses("a").await;
     bad.leaves_nothing().await;
 }
