@@ -53,7 +53,7 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
     if !args.share {
         linetender::guard::adopt_orphans();
     }
-    stop::insist(stop::SHIM);
+    stop::insist(stop::of_run());
     let memory = if args.no_memory { None } else { memory() };
     let code = runtime.block_on(async {
         let holder = hold::begin("run", Some(server.name()), keep);
@@ -161,7 +161,7 @@ fn memory() -> Option<Memory> {
 
 /// Serves the agent until it goes, or a signal says so.
 async fn serve(server: Server, memory: Option<Memory>, holder: &Holder) -> ExitCode {
-    let (mut signals, stop) = (Signals::of(stop::SHIM), Notify::new());
+    let (mut signals, stop) = (Signals::of(stop::of_run()), Notify::new());
     let mut signal = None;
     linetender::raise_descriptor_limit();
     let rig = memory.into_iter().fold(Rig::new().followed_by(holder.clone()), Rig::remembering);

@@ -16,7 +16,7 @@ use windows as system;
 
 #[cfg(windows)]
 pub(crate) use system::by_manager;
-pub(crate) use system::{GATEWAY, Kind, RELOAD, SHIM, reload};
+pub(crate) use system::{GATEWAY, Kind, RELOAD, SHIM, of_run, reload};
 use system::{Signal, listen};
 
 /// After the second signal, how long the runtime has for an end of its own: the journal's last entry, for one.

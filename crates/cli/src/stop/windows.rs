@@ -28,6 +28,11 @@ pub(crate) enum Kind {
 /// By which a shim is told to stop.
 pub(crate) const SHIM: [Kind; 5] = [Kind::Interrupt, Kind::Break, Kind::Close, Kind::LogOff, Kind::Shutdown];
 
+/// The same of `run`.
+pub(crate) fn of_run() -> Vec<Kind> {
+    SHIM.to_vec()
+}
+
 /// By which a gateway is.
 pub(crate) const GATEWAY: [Kind; 6] =
     [Kind::Interrupt, Kind::Break, Kind::Close, Kind::LogOff, Kind::Shutdown, Kind::Manager];
