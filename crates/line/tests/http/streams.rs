@@ -84,7 +84,7 @@ async fn h07_what_changed_while_nobody_could_be_told_is_found_out() {
             pin!(async { while !matches!(events.next().await, Some(Event::Changed(Kind::Tools, _))) {} });
         in_time(async {
             while timeout(Duration::from_millis(200), &mut told).await.is_err() {
-                web.works().await
+                web.works().await;
             }
         })
         .await;
