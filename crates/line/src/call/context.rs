@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use linetender_core::{CallEffect, ContextUse, Delivery, Instant, ServerState};
+use linetender_core::{CallEffect, ContextUse, Delivery, Doubt, Instant, ServerState};
 
 use super::Call;
 use crate::basics::context_loss::ContextLoss;
@@ -92,8 +92,7 @@ pub(super) struct AtServer<'a> {
 
 impl Drop for AtServer<'_> {
     fn drop(&mut self) {
-        // A call that is lost with its context is told of that.
-        if matches!(self.entry.verdict(), Some(Delivery::Unknown(_))) && !self.link.ledger.is_sealed() {
+        if let Some(Delivery::Unknown(Doubt::Cancelled | Doubt::Deadline)) = self.entry.verdict() {
             self.call.may_have_used(self.link);
         }
     }

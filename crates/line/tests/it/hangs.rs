@@ -56,7 +56,10 @@ async fn s26_a_stopped_server_is_replaced_however_often_its_callers_try_again() 
 #[tokio::test]
 async fn s26_calls_past_their_deadline_count_while_others_wait() {
     let bad = bad_with(&[], |server| {
-        server.policy(quick(|settings| settings.call.limit = Duration::from_millis(700)))
+        server.policy(quick(|settings| {
+            settings.call.limit = Duration::from_millis(700);
+            settings.state = ServerState::None;
+        }))
     });
     let pid = bad.up().await;
     kill("-STOP", pid);
