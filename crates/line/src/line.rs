@@ -520,7 +520,8 @@ impl Line {
     }
 
     /// The era in which it last spoke.
-    pub(crate) fn era(&self) -> Option<Era> {
+    #[doc(hidden)] // for linetender's keeper
+    pub fn era(&self) -> Option<Era> {
         self.greeting().map(|greeting| greeting.era)
     }
 

@@ -180,7 +180,9 @@ impl Tender {
     pub(crate) async fn run(mut self, seed: u64) {
         let keys = self.keys.take().map(|(ring, task)| Credentials::new(ring, task));
         let machine = Machine::new(self.server.policy, seed, self.clock.now());
-        let remembered = self.server.prefers;
+        // What an agent's own process learnt of the program before counts more than what the agent speaks.
+        let known = self.greetings.borrow().as_ref().map(|known| known.era);
+        let remembered = known.filter(|era| *era == Era::Legacy).or(self.server.prefers);
         let unused = Unused::after(self.server.idle_stop);
         // On the heap: every future that it passes through would make room for it, and there is one of them per line.
         let running = Box::new(Running {

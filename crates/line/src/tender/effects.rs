@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linetender_core::{Effect, Event, Gate, Generation, LossReport, Settle, State, Walk};
+use linetender_wire::handshake::Era;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -58,6 +59,11 @@ impl Running {
             Effect::Close { generation } => self.fell(generation, Reach::close),
             Effect::Forget { .. } => {
                 let Some(current) = self.current.take() else { return };
+                // A process that never answered that question, nor what was asked behind it: the next one is not asked it first.
+                let is_process = current.connection.link().is_some_and(|link| !link.reach.has_exchanges());
+                if is_process && current.probing.load(Ordering::Relaxed) {
+                    self.remembered = Some(Era::Legacy);
+                }
                 // Its last words may have been read after its exit was seen.
                 let odd = current.ear.odd().1.into_iter().next();
                 Aside::heed(&mut self.aside, &self.tender.publish.borrow().status, odd);

@@ -8,8 +8,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linetender::Rig;
 use linetender::hop::{self, Answer, Taken};
+use linetender::{Era, Rig};
 use linetender_gateway::keeper::{Keeper, NoSeat};
 use linetender_holder::journal::Rotation;
 use linetender_holder::trusted;
@@ -289,9 +289,10 @@ async fn talk(mut asker: UnixStream, door: &Door) {
             Ok(server) => {
                 let private = door.private.why(&server).map(|why| NoSeat::Private(why.into()));
                 let seat = private
-                    .map_or_else(|| door.keeper.take(&server, order.hello.as_deref(), peer.pid()), Err);
+                    .map_or_else(|| door.keeper.take(&server, order.hello.as_deref(), era, peer.pid()), Err);
                 match seat {
                     Ok(seat) => (taken(), Some(seat)),
+                let era = if order.is_modern { Era::Modern } else { Era::Legacy };
                     Err(NoSeat::Private(why)) => (Answer::Private(why.to_string()), None),
                     Err(NoSeat::Leaving) => (Answer::Later, None),
                 }
