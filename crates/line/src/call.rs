@@ -42,7 +42,7 @@ use crate::keys::KeyRing;
 use crate::outcome::{Stage, Witness};
 use crate::server::Server;
 use crate::status::{Status, Why};
-use crate::tender::{Inbox, Published};
+use crate::tender::{Inbox, LastExit, Published};
 use after::{Earlier, Permit};
 pub use answer::Answer;
 pub(crate) use answer::Reply;
@@ -59,6 +59,8 @@ pub use progress::{Progress, ProgressStream};
 
 /// What line, tender and calls share.
 pub(crate) struct Shared {
+    /// How its process ended that was last told to go.
+    pub(crate) exit: LastExit,
     pub(crate) server: Arc<Server>,
     /// Whether its agents are others than the operator of this machine.
     pub(crate) outsiders: bool,

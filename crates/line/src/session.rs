@@ -27,7 +27,7 @@ use std::time::Duration;
 use linetender_core::StateKind;
 use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Eras, Greeting, Hello};
-use linetender_wire::{caught, queue};
+use linetender_wire::{Exit, caught, queue};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
@@ -122,6 +122,26 @@ pub async fn serve<R, W>(
     output: W,
     stop: impl Future<Output = ()>,
 ) -> Ended
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    serve_as_server(server, rig, input, output, stop).await.0
+}
+
+/// The same, with how the server's process ended when the agent was gone: an agent that runs a command in the server's place is told that
+/// in the server's own status.
+///
+/// # Panics
+/// Outside a tokio runtime.
+#[doc(hidden)] // for linetender's shim
+pub async fn serve_as_server<R, W>(
+    server: impl Into<Server>,
+    rig: &Rig,
+    input: R,
+    output: W,
+    stop: impl Future<Output = ()>,
+) -> (Ended, Option<Exit>)
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -276,14 +296,14 @@ impl Session {
         }
     }
 
-    async fn run(mut self, mut agent: impl Says, stop: impl Future<Output = ()>) -> Ended {
+    async fn run(mut self, mut agent: impl Says, stop: impl Future<Output = ()>) -> (Ended, Option<Exit>) {
         let mut stop = std::pin::pin!(stop);
         let ended = caught(self.converse(&mut agent, stop.as_mut())).await.unwrap_or(Ended::Broken);
         if ended == Ended::Broken {
             let _ = tokio::time::timeout(LAST_WORDS, self.tell_of_panic()).await;
         }
-        self.end(ended, stop).await;
-        ended
+        let exit = self.end(ended, stop).await;
+        (ended, exit)
     }
 
     async fn converse(
@@ -384,7 +404,7 @@ impl Session {
     }
 
     /// Answers that are on their way still reach an agent that only stopped asking; then everything goes.
-    async fn end(mut self, why: Ended, stop: Pin<&mut impl Future<Output = ()>>) {
+    async fn end(mut self, why: Ended, stop: Pin<&mut impl Future<Output = ()>>) -> Option<Exit> {
         if why == Ended::AgentGone {
             let (running, tasks) = (&self.running, &mut self.tasks);
             let answered = async {
@@ -412,6 +432,7 @@ impl Session {
                 if open.line.is_known_program() {
                     let started = open.line.wait_for(|status| status.state != StateKind::Dialing);
                     let _ = tokio::time::timeout(policy.dial.start + policy.dial.handshake, started).await;
+        let mut exit = None;
                 }
                 let limit = policy.close.worst() + LAST_WORDS;
                 let _ = tokio::time::timeout(limit, open.line.close()).await;
@@ -423,6 +444,7 @@ impl Session {
                 }
             }
             _ => {}
+                exit = open.line.exit();
         }
         let _ = tokio::time::timeout(LAST_WORDS, async { while tasks.join_next().await.is_some() {} }).await;
         tasks.abort_all();
@@ -434,6 +456,7 @@ fn introduced(server: &Server, era: Era, params: Option<&str>) -> Server {
     let server = server.clone().prefer(era);
     match (era, params) {
         (Era::Legacy, Some(params)) => server.hello(Hello::Agent(params.into())),
+        exit
         (Era::Modern, Some(params)) => match bridge::legacy_hello(params) {
             // Multi-round-trip results take the place of a server's questions, and nobody here can make those of them.
             Some(hello) if server.eras != Eras::Only(Era::Modern) => server.hello(Hello::Agent(hello.into())),

@@ -14,13 +14,13 @@ mod published;
 mod recover;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use linetender_core::{Cause, Command, Event, Generation, Machine, State, Walk};
 use linetender_wire::handshake::{self, Era, Greeting};
 use linetender_wire::seam;
-use linetender_wire::{Detail, Pipe, Seen, Slept};
+use linetender_wire::{Detail, Exit, Pipe, Seen, Slept};
 use tokio::sync::{Notify, broadcast, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -29,6 +29,7 @@ use crate::basics::clock::Clock;
 use crate::basics::kind::Kind;
 use crate::basics::late::{LATE, UNREAD};
 use crate::basics::rooms::Rooms;
+use crate::basics::sync::Mutex;
 use crate::book::Ledger;
 use crate::catalogue::{Catalogue, Reading};
 use crate::generation::{
@@ -143,7 +144,12 @@ pub(crate) struct Tender {
     /// Credentials that change, if the server has such, and the task that asks for them.
     pub(crate) keys: Option<(Arc<KeyRing>, KeyTask)>,
     pub(crate) slept: Slept,
+    /// How its process ended that was last told to go.
+    pub(crate) exit: LastExit,
 }
+
+/// How the process of a line ended that was last told to go. `None` if another one was started since.
+pub(crate) type LastExit = Arc<Mutex<Option<Exit>>>;
 
 struct Running {
     tender: Tender,
@@ -440,6 +446,9 @@ impl Running {
             Some(seam::Event::ContainerLeft { id, reason }) => self.container_left(id, reason),
             Some(seam::Event::Spared(left)) => {
                 self.left.note(left, self.machine.policy().close.term);
+            }
+            Some(seam::Event::Exited(exit)) => {
+                *self.tender.exit.lock().unwrap_or_else(PoisonError::into_inner) = Some(exit);
             }
             Some(seam::Event::NoReader) => self.event(generation, Event::NoReader),
             Some(seam::Event::Gone) => self.event(generation, Event::Gone(None)),

@@ -6,6 +6,7 @@
 mod agent;
 mod foreign;
 mod kit;
+mod like_direct;
 mod limits;
 mod strangers;
 
@@ -64,7 +65,6 @@ fn agents_that_want_the_same_server_share_one_process() {
     assert!(!status.contains("hunter2"), "{status}");
 }
 
-#[test]
 /// E03: whoever came first decided in which era everybody was served.
 #[test]
 fn e03_agents_of_either_era_share_a_server_of_both_with_their_like() {
@@ -91,6 +91,7 @@ fn e03_agents_of_either_era_share_a_server_of_both_with_their_like() {
     }
 }
 
+#[test]
 fn what_one_agent_asks_no_other_hears_of() {
     let house = House::new();
     let (mut one, mut two) = (house.agent(&[]).greeted(), house.agent(&[]).greeted());

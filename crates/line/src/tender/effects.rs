@@ -1,8 +1,8 @@
 //! Doing what the core wants done: its effects, in its order.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use linetender_core::{Effect, Event, Gate, Generation, LossReport, Settle, State, Walk};
 use linetender_wire::handshake::Era;
@@ -108,6 +108,7 @@ impl Running {
     }
 
     fn dial(&mut self, generation: Generation) {
+        *self.tender.exit.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let keys = self.keys.as_mut().map(Credentials::dialled);
         let (tell_wire, wire) = mpsc::channel(16);
         let ledger = Ledger::new(generation, self.tender.clock, Arc::clone(&self.nudge));

@@ -211,6 +211,10 @@ impl ToKeeper {
         if let Some(linger) = self.linger {
             command.arg("--linger").arg(format!("{}ms", linger.as_millis()));
         }
+        // Ours is raised, and inherited.
+        if let Some(soft) = linetender::descriptor_limit_of_servers() {
+            command.arg("--descriptors").arg(soft.to_string());
+        }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
         // It ends at once; the runtime buries it.
         linetender::Process::spawn(&mut command).map(drop)
