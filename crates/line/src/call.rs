@@ -49,7 +49,7 @@ pub(crate) use answer::Reply;
 pub use context::AgentContext;
 use context::AtServer;
 pub use options::Options;
-pub(crate) use options::Way;
+pub(crate) use options::{TakenBack, Way};
 use out::{Out, Time, Try};
 use told::{Course, Redirects, Told};
 
@@ -444,7 +444,8 @@ impl Call<'_> {
         }
         let _at_server = AtServer { call: self, link, entry: Arc::clone(&entry) };
         let _redirects = Redirects { call: self, course, entry: Arc::clone(&entry), generation };
-        Out::new(self.shared, link, entry, until).wait(answer, exchange, time).await
+        let taken_back = self.options.taken_back.clone();
+        Out::new(self.shared, link, entry, until, taken_back).wait(answer, exchange, time).await
     }
 
     fn frame(&self, id: u64, link: &Live, params: &Params<'_>) -> Frame {

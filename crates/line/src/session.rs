@@ -37,9 +37,9 @@ pub use crate::audience::is_level;
 use crate::audience::{Agent as Hearer, FromServer, Hears};
 use crate::basics::kind::Kind;
 use crate::basics::order::CallOrder;
-use crate::call::AgentContext;
 use crate::call::turns::Caller;
 pub use crate::call::turns::{Guest, Who};
+use crate::call::{AgentContext, TakenBack};
 use crate::generation::Predecessors;
 use crate::line::Rig;
 use crate::line::{Events, Line};
@@ -215,12 +215,18 @@ enum On {
     Shared(Line, Option<Guest>),
 }
 
+/// A request of the agent's that is under way.
+struct Running {
+    task: AbortHandle,
+    taken_back: TakenBack,
+}
+
 struct Session {
     on: On,
     to_agent: queue::Sender<Passed>,
     tasks: JoinSet<()>,
     /// The agent's requests that are under way, by their id as it was spelt.
-    running: HashMap<Box<str>, AbortHandle>,
+    running: HashMap<Box<str>, Running>,
     /// When so many are there, those that are over are taken out.
     sweep_at: usize,
     /// Where requests wait for their turn; without one, an agent is not read while too much of it is under way.
@@ -408,7 +414,7 @@ impl Session {
         if why == Ended::AgentGone {
             let (running, tasks) = (&self.running, &mut self.tasks);
             let answered = async {
-                for task in running.values() {
+                for Running { task, .. } in running.values() {
                     while !task.is_finished() && tasks.join_next().await.is_some() {}
                 }
             };
@@ -422,8 +428,11 @@ impl Session {
             }
         }
         let Self { on, mut tasks, running, to_agent, open, .. } = self;
-        running.values().for_each(AbortHandle::abort);
+        for Running { task, .. } in running.values() {
+            task.abort();
+        }
         drop(to_agent);
+        let mut exit = None;
         match (on, open) {
             // A tree that will not die is left to its reaper.
             (On::Own(..), Some(open)) => {
@@ -432,10 +441,10 @@ impl Session {
                 if open.line.is_known_program() {
                     let started = open.line.wait_for(|status| status.state != StateKind::Dialing);
                     let _ = tokio::time::timeout(policy.dial.start + policy.dial.handshake, started).await;
-        let mut exit = None;
                 }
                 let limit = policy.close.worst() + LAST_WORDS;
                 let _ = tokio::time::timeout(limit, open.line.close()).await;
+                exit = open.line.exit();
             }
             (On::Shared(line, _), Some(Open { listener: Some(listener), subscriptions, .. })) => {
                 subscriptions.tasks().for_each(|task| line.unwatch_task(task));
@@ -444,10 +453,10 @@ impl Session {
                 }
             }
             _ => {}
-                exit = open.line.exit();
         }
         let _ = tokio::time::timeout(LAST_WORDS, async { while tasks.join_next().await.is_some() {} }).await;
         tasks.abort_all();
+        exit
     }
 }
 
@@ -456,7 +465,6 @@ fn introduced(server: &Server, era: Era, params: Option<&str>) -> Server {
     let server = server.clone().prefer(era);
     match (era, params) {
         (Era::Legacy, Some(params)) => server.hello(Hello::Agent(params.into())),
-        exit
         (Era::Modern, Some(params)) => match bridge::legacy_hello(params) {
             // Multi-round-trip results take the place of a server's questions, and nobody here can make those of them.
             Some(hello) if server.eras != Eras::Only(Era::Modern) => server.hello(Hello::Agent(hello.into())),
