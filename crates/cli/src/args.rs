@@ -179,10 +179,6 @@ pub(crate) struct Keeper {
     /// It is nobody's child already
     #[arg(long, hide = true)]
     pub(crate) detached: bool,
-
-    /// Soft limit on open files that servers get
-    #[arg(long, hide = true, value_name = "N")]
-    pub(crate) descriptors: Option<u64>,
 }
 
 /// The transport of a URL.

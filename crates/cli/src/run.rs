@@ -10,8 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linetender::session::Ended;
-use linetender::{Exit, HttpTransport, Rig, Server, ServerState, StdioServer, session};
+use linetender::{HttpTransport, Rig, Server, ServerState, StdioServer, session};
 use linetender_holder::{Holder, Memory};
 use tokio::sync::Notify;
 
@@ -174,7 +173,7 @@ async fn serve(server: Server, memory: Option<Memory>, holder: &Holder) -> ExitC
         }
     };
     // It lives as long as this process: the second signal ends us, and not the grace of a server that saves its work.
-    let mut serve = pin!(session::serve_as_server(server, &rig, input, output, over));
+    let mut serve = pin!(session::serve(server, &rig, input, output, over));
     let asked_twice = async {
         let first = signals.next().await;
         signal = Some(first);
@@ -184,27 +183,17 @@ async fn serve(server: Server, memory: Option<Memory>, holder: &Holder) -> ExitC
         linetender::pass_on(signals.next().await);
     };
     let (why, code) = tokio::select! {
-        (ended, exit) = &mut serve => {
+        ended = &mut serve => {
             let why = hold::why(ended);
             tracing::info!(reason = why, "session ended");
-            match exit {
-                Some(Exit::Status(status)) if ended != Ended::Broken => (why, Ok(status_code(status))),
-                // It was killed, perhaps by us: then our own end is what the agent is told.
-                _ => (why, Err(hold::code(ended))),
-            }
+            (why, hold::code(ended))
         }
         () = asked_twice => {
             tracing::warn!("second signal: exiting without waiting for the server");
-            ("stopped by a second signal", Err(ExitCode::SUCCESS))
+            ("stopped by a second signal", ExitCode::SUCCESS)
         }
     };
     holder.end(why, hold::LAST_ENTRY).await;
     drop(borrowed);
-    code.unwrap_or_else(|code| signal.map_or(code, |signal| ExitCode::from(128 + signal)))
-}
-
-/// A server's status as our own: its lowest byte, and never a failure that reads as success.
-fn status_code(status: i32) -> ExitCode {
-    let [lowest, ..] = status.to_le_bytes();
-    ExitCode::from(if status == 0 { 0 } else { lowest.max(1) })
+    signal.map_or(code, |signal| ExitCode::from(128 + signal))
 }

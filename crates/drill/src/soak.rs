@@ -134,7 +134,7 @@ async fn crash(count: u64, book: &Book) -> Result<String, String> {
     let (before, mut sum) = (Own::look(), Sum::default());
     let watched = line.clone();
     let cycles = async {
-        let looked = Box::pin(crash_and_judge(&line, &recorder, book, count, before, &mut sum)).await;
+        let looked = crash_and_judge(&line, &recorder, book, count, before, &mut sum).await;
         // Also when something was found: whoever watches the line waits for its end.
         line.close().await;
         looked

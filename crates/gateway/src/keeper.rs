@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linetender::session::{self, Agent};
-use linetender::{Era, Hello, Line, Rig, Server};
+use linetender::{Hello, Line, Rig, Server};
 use linetender_wire::frame;
 use linetender_wire::hop::{self, Offered, Stand};
 use tokio::net::UnixStream;
@@ -70,8 +70,6 @@ struct Held {
     number: u64,
     /// As it was asked for.
     server: Server,
-    /// The era of the agents that it was opened for.
-    era: Era,
     line: Line,
     stand: watch::Sender<Stand>,
     /// Their numbers, and their processes.
@@ -130,21 +128,14 @@ impl Keeper {
     }
 
     /// A seat on the line to this server, which is opened if there is none. `hello` is how its first agent introduces itself;
-    /// `process` is who asks. A server that speaks both eras has a line in each of them that agents speak: what one era says has no
-    /// place in the other.
+    /// `process` is who asks.
     ///
     /// # Errors
     /// If the server is not to be shared, or nobody is let in any more.
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn take(
-        &self,
-        server: &Server,
-        hello: Option<&str>,
-        era: Era,
-        process: Option<i32>,
-    ) -> Result<Seat, NoSeat> {
+    pub fn take(&self, server: &Server, hello: Option<&str>, process: Option<i32>) -> Result<Seat, NoSeat> {
         let agent = self.0.last.fetch_add(1, Ordering::Relaxed);
         let mut kept = self.kept();
         // Whoever is told so asks again in a moment.
@@ -154,9 +145,8 @@ impl Keeper {
         if let Some((_, why)) = kept.private.iter().find(|(private, _)| private == server) {
             return Err(NoSeat::Private(Arc::clone(why)));
         }
-        let at = kept.lines.iter().position(|held| held.server == *server && held.speaks(era));
-        let at = at.unwrap_or_else(|| {
-            let held = self.open(&kept, agent, server, hello, era);
+        let at = kept.lines.iter().position(|held| held.server == *server).unwrap_or_else(|| {
+            let held = self.open(&kept, agent, server, hello);
             kept.lines.push(held);
             kept.lines.len() - 1
         });
@@ -172,7 +162,7 @@ impl Keeper {
         Ok(Seat { of: self.clone(), line, agent, joined: Some(joined) })
     }
 
-    fn open(&self, kept: &Kept, number: u64, server: &Server, hello: Option<&str>, era: Era) -> Held {
+    fn open(&self, kept: &Kept, number: u64, server: &Server, hello: Option<&str>) -> Held {
         // Two of one name are told apart where people read of them.
         let taken = |name: &str| kept.lines.iter().any(|held| held.line.name() == name);
         let mut name = server.name().to_owned();
@@ -181,7 +171,7 @@ impl Keeper {
             name = format!("{}-{next}", server.name());
             next += 1;
         }
-        let mut ours = server.clone().named(name).prefer(era);
+        let mut ours = server.clone().named(name);
         if let Some(hello) = hello.and_then(introduced) {
             ours = ours.hello(Hello::Agent(hello.into()));
         }
@@ -198,8 +188,7 @@ impl Keeper {
             }
         });
         let stand = watch::Sender::new(Stand::Serves);
-        let server = server.clone();
-        Held { number, server, era, line, stand, agents: Vec::new(), unused: None, _watch: watch }
+        Held { number, server: server.clone(), line, stand, agents: Vec::new(), unused: None, _watch: watch }
     }
 
     /// The server wants something that only an agent that is alone with it can give: everybody runs its own from now on.
@@ -338,13 +327,6 @@ impl Keeper {
 impl fmt::Debug for Keeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.shared()).finish()
-    }
-}
-
-impl Held {
-    /// True if it is spoken to in this era, or will be if the server can.
-    fn speaks(&self, era: Era) -> bool {
-        self.era == era || self.line.era() == Some(era)
     }
 }
 

@@ -42,14 +42,14 @@ use crate::keys::KeyRing;
 use crate::outcome::{Stage, Witness};
 use crate::server::Server;
 use crate::status::{Status, Why};
-use crate::tender::{Inbox, LastExit, Published};
+use crate::tender::{Inbox, Published};
 use after::{Earlier, Permit};
 pub use answer::Answer;
 pub(crate) use answer::Reply;
 pub use context::AgentContext;
 use context::AtServer;
 pub use options::Options;
-pub(crate) use options::{TakenBack, Way};
+pub(crate) use options::Way;
 use out::{Out, Time, Try};
 use told::{Course, Redirects, Told};
 
@@ -59,8 +59,6 @@ pub use progress::{Progress, ProgressStream};
 
 /// What line, tender and calls share.
 pub(crate) struct Shared {
-    /// How its process ended that was last told to go.
-    pub(crate) exit: LastExit,
     pub(crate) server: Arc<Server>,
     /// Whether its agents are others than the operator of this machine.
     pub(crate) outsiders: bool,
@@ -444,8 +442,7 @@ impl Call<'_> {
         }
         let _at_server = AtServer { call: self, link, entry: Arc::clone(&entry) };
         let _redirects = Redirects { call: self, course, entry: Arc::clone(&entry), generation };
-        let taken_back = self.options.taken_back.clone();
-        Out::new(self.shared, link, entry, until, taken_back).wait(answer, exchange, time).await
+        Out::new(self.shared, link, entry, until).wait(answer, exchange, time).await
     }
 
     fn frame(&self, id: u64, link: &Live, params: &Params<'_>) -> Frame {

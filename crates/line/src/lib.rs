@@ -88,9 +88,6 @@ pub use linetender_wire::handshake::{Era, Eras, Hello};
 pub use linetender_wire::hop;
 #[doc(hidden)] // for linetender's commands
 pub use linetender_wire::stdio::Process;
-#[cfg(unix)]
-#[doc(hidden)] // for linetender's keeper, which is started by a process that has raised its own
-pub use linetender_wire::stdio::descriptor_limit_of_servers;
 pub use linetender_wire::stdio::{LeftBehind, guard, pass_on, raise_descriptor_limit, reaper, signals};
 #[cfg(windows)]
 #[doc(hidden)] // for the shim, which reads from its agent as we do from servers

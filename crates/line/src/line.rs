@@ -12,16 +12,16 @@ mod weak;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use linetender_core::{
     Command, CommandOutcome, Delivery, Gate, Generation, Instant, Refusal, RetryBudget, StateKind,
 };
+use linetender_wire::Slept;
 use linetender_wire::frame::Passed;
 use linetender_wire::handshake::{Era, Greeting, Hello};
 use linetender_wire::seam::Refused;
 use linetender_wire::stdio::far_side;
-use linetender_wire::{Exit, Slept};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::audience::{Agent, Audience};
@@ -38,7 +38,7 @@ use crate::outcome::Witness;
 use crate::server::{Deadline, Server, Target, ToolErrors, Transport};
 use crate::status::{Status, Waits};
 pub use crate::tender::LineEvent as Event;
-use crate::tender::{Inbox, LastExit, Published, Tender};
+use crate::tender::{Inbox, Published, Tender};
 pub use events::Events;
 pub use info::ServerInfo;
 pub use memory::{Memory, Page, Remembered};
@@ -117,9 +117,7 @@ impl Line {
         let (events, _) = broadcast::channel(EVENTS_KEPT);
         let wishes = Arc::<Wishes>::default();
         let audience = Arc::new(Audience::alone(agent).of_strangers(strangers));
-        let exit = LastExit::default();
         let shared = Arc::new(Shared {
-            exit: Arc::clone(&exit),
             server: Arc::clone(&server),
             outsiders,
             clock,
@@ -161,7 +159,6 @@ impl Line {
             wishes,
             keys,
             slept,
-            exit,
         };
         tokio::spawn(tender.run(seed));
         line
@@ -356,11 +353,6 @@ impl Line {
         self.wait_for(|status| status.state == StateKind::Closed).await;
     }
 
-    /// How the server's process ended, if that was told to go.
-    pub(crate) fn exit(&self) -> Option<Exit> {
-        *self.shared.exit.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether it runs a program here that agents were answered for before it started.
     pub(crate) fn is_known_program(&self) -> bool {
         matches!(self.shared.server.target, Target::Stdio { shared: None, .. }) && self.greeting().is_some()
@@ -528,8 +520,7 @@ impl Line {
     }
 
     /// The era in which it last spoke.
-    #[doc(hidden)] // for linetender's keeper
-    pub fn era(&self) -> Option<Era> {
+    pub(crate) fn era(&self) -> Option<Era> {
         self.greeting().map(|greeting| greeting.era)
     }
 

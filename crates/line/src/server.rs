@@ -64,7 +64,7 @@ pub struct Server<W = way::Any> {
     pub(crate) target: Target,
     pub(crate) policy: Policy,
     pub(crate) eras: Eras,
-    /// The era of the agent that it is for, if that is known: it is tried first, where nothing is remembered.
+    /// The era to try first, where nothing is remembered.
     pub(crate) prefers: Option<Era>,
     pub(crate) hello: Hello,
     pub(crate) safe_tools: HashSet<String>,
@@ -268,19 +268,9 @@ impl<W> Server<W> {
     }
 
     /// Tries this era first.
-    #[doc(hidden)] // for linetender's keeper
-    #[must_use]
-    pub fn prefer(mut self, era: Era) -> Self {
+    pub(crate) fn prefer(mut self, era: Era) -> Self {
         self.prefers = Some(era);
         self
-    }
-
-    /// The era that is tried first.
-    pub(crate) fn prefers(&self) -> Era {
-        match self.eras {
-            Eras::Only(era) => era,
-            Eras::Auto => self.prefers.unwrap_or(Era::Legacy),
-        }
     }
 
     /// Who speaks to it.

@@ -27,7 +27,7 @@ use std::time::Duration;
 use linetender_core::StateKind;
 use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Eras, Greeting, Hello};
-use linetender_wire::{Exit, caught, queue};
+use linetender_wire::{caught, queue};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
@@ -37,9 +37,9 @@ pub use crate::audience::is_level;
 use crate::audience::{Agent as Hearer, FromServer, Hears};
 use crate::basics::kind::Kind;
 use crate::basics::order::CallOrder;
+use crate::call::AgentContext;
 use crate::call::turns::Caller;
 pub use crate::call::turns::{Guest, Who};
-use crate::call::{AgentContext, TakenBack};
 use crate::generation::Predecessors;
 use crate::line::Rig;
 use crate::line::{Events, Line};
@@ -126,26 +126,6 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    serve_as_server(server, rig, input, output, stop).await.0
-}
-
-/// The same, with how the server's process ended when the agent was gone: an agent that runs a command in the server's place is told that
-/// in the server's own status.
-///
-/// # Panics
-/// Outside a tokio runtime.
-#[doc(hidden)] // for linetender's shim
-pub async fn serve_as_server<R, W>(
-    server: impl Into<Server>,
-    rig: &Rig,
-    input: R,
-    output: W,
-    stop: impl Future<Output = ()>,
-) -> (Ended, Option<Exit>)
-where
-    R: AsyncRead + Unpin + Send,
-    W: AsyncWrite + Unpin + Send + 'static,
-{
     let server = server.into();
     let limits = limits(server.policy.settings());
     let (to_agent, frames) = queue::queue(TO_AGENT, BYTES_TO_AGENT);
@@ -215,18 +195,12 @@ enum On {
     Shared(Line, Option<Guest>),
 }
 
-/// A request of the agent's that is under way.
-struct Running {
-    task: AbortHandle,
-    taken_back: TakenBack,
-}
-
 struct Session {
     on: On,
     to_agent: queue::Sender<Passed>,
     tasks: JoinSet<()>,
     /// The agent's requests that are under way, by their id as it was spelt.
-    running: HashMap<Box<str>, Running>,
+    running: HashMap<Box<str>, AbortHandle>,
     /// When so many are there, those that are over are taken out.
     sweep_at: usize,
     /// Where requests wait for their turn; without one, an agent is not read while too much of it is under way.
@@ -302,14 +276,14 @@ impl Session {
         }
     }
 
-    async fn run(mut self, mut agent: impl Says, stop: impl Future<Output = ()>) -> (Ended, Option<Exit>) {
+    async fn run(mut self, mut agent: impl Says, stop: impl Future<Output = ()>) -> Ended {
         let mut stop = std::pin::pin!(stop);
         let ended = caught(self.converse(&mut agent, stop.as_mut())).await.unwrap_or(Ended::Broken);
         if ended == Ended::Broken {
             let _ = tokio::time::timeout(LAST_WORDS, self.tell_of_panic()).await;
         }
-        let exit = self.end(ended, stop).await;
-        (ended, exit)
+        self.end(ended, stop).await;
+        ended
     }
 
     async fn converse(
@@ -410,11 +384,11 @@ impl Session {
     }
 
     /// Answers that are on their way still reach an agent that only stopped asking; then everything goes.
-    async fn end(mut self, why: Ended, stop: Pin<&mut impl Future<Output = ()>>) -> Option<Exit> {
+    async fn end(mut self, why: Ended, stop: Pin<&mut impl Future<Output = ()>>) {
         if why == Ended::AgentGone {
             let (running, tasks) = (&self.running, &mut self.tasks);
             let answered = async {
-                for Running { task, .. } in running.values() {
+                for task in running.values() {
                     while !task.is_finished() && tasks.join_next().await.is_some() {}
                 }
             };
@@ -428,11 +402,8 @@ impl Session {
             }
         }
         let Self { on, mut tasks, running, to_agent, open, .. } = self;
-        for Running { task, .. } in running.values() {
-            task.abort();
-        }
+        running.values().for_each(AbortHandle::abort);
         drop(to_agent);
-        let mut exit = None;
         match (on, open) {
             // A tree that will not die is left to its reaper.
             (On::Own(..), Some(open)) => {
@@ -444,7 +415,6 @@ impl Session {
                 }
                 let limit = policy.close.worst() + LAST_WORDS;
                 let _ = tokio::time::timeout(limit, open.line.close()).await;
-                exit = open.line.exit();
             }
             (On::Shared(line, _), Some(Open { listener: Some(listener), subscriptions, .. })) => {
                 subscriptions.tasks().for_each(|task| line.unwatch_task(task));
@@ -456,7 +426,6 @@ impl Session {
         }
         let _ = tokio::time::timeout(LAST_WORDS, async { while tasks.join_next().await.is_some() {} }).await;
         tasks.abort_all();
-        exit
     }
 }
 

@@ -14,13 +14,13 @@ mod published;
 mod recover;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use linetender_core::{Cause, Command, Event, Generation, Machine, State, Walk};
 use linetender_wire::handshake::{self, Era, Greeting};
 use linetender_wire::seam;
-use linetender_wire::{Detail, Exit, Pipe, Seen, Slept};
+use linetender_wire::{Detail, Pipe, Seen, Slept};
 use tokio::sync::{Notify, broadcast, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -29,7 +29,6 @@ use crate::basics::clock::Clock;
 use crate::basics::kind::Kind;
 use crate::basics::late::{LATE, UNREAD};
 use crate::basics::rooms::Rooms;
-use crate::basics::sync::Mutex;
 use crate::book::Ledger;
 use crate::catalogue::{Catalogue, Reading};
 use crate::generation::{
@@ -144,12 +143,7 @@ pub(crate) struct Tender {
     /// Credentials that change, if the server has such, and the task that asks for them.
     pub(crate) keys: Option<(Arc<KeyRing>, KeyTask)>,
     pub(crate) slept: Slept,
-    /// How its process ended that was last told to go.
-    pub(crate) exit: LastExit,
 }
-
-/// How the process of a line ended that was last told to go. `None` if another one was started since.
-pub(crate) type LastExit = Arc<Mutex<Option<Exit>>>;
 
 struct Running {
     tender: Tender,
@@ -186,9 +180,7 @@ impl Tender {
     pub(crate) async fn run(mut self, seed: u64) {
         let keys = self.keys.take().map(|(ring, task)| Credentials::new(ring, task));
         let machine = Machine::new(self.server.policy, seed, self.clock.now());
-        // What an agent's own process learnt of the program before counts more than what the agent speaks.
-        let known = self.greetings.borrow().as_ref().map(|known| known.era);
-        let remembered = known.filter(|era| *era == Era::Legacy).or(self.server.prefers);
+        let remembered = self.server.prefers;
         let unused = Unused::after(self.server.idle_stop);
         // On the heap: every future that it passes through would make room for it, and there is one of them per line.
         let running = Box::new(Running {
@@ -446,9 +438,6 @@ impl Running {
             Some(seam::Event::ContainerLeft { id, reason }) => self.container_left(id, reason),
             Some(seam::Event::Spared(left)) => {
                 self.left.note(left, self.machine.policy().close.term);
-            }
-            Some(seam::Event::Exited(exit)) => {
-                *self.tender.exit.lock().unwrap_or_else(PoisonError::into_inner) = Some(exit);
             }
             Some(seam::Event::NoReader) => self.event(generation, Event::NoReader),
             Some(seam::Event::Gone) => self.event(generation, Event::Gone(None)),

@@ -2,10 +2,6 @@
 //!
 //! Legacy servers (up to 2025-11-25) want `initialize`; modern ones (2026-07-28) have no handshake, but
 //! `server/discover`. Which one a server is, is a property of the server: it is asked once and remembered.
-//!
-//! `initialize` is the first word, unless an agent of the modern era is to be served. Servers on older SDKs die of
-//! `server/discover`, or never answer again; a server of the modern era alone refuses `initialize` in a word of its own, on the
-//! same connection. And a server of both is then spoken to in the era of nearly all agents.
 
 mod hello;
 #[cfg(test)]
@@ -31,7 +27,7 @@ pub enum Era {
 /// Which era to try.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Eras {
-    /// Ask: the agent's era first, then the other. Without an agent: legacy first.
+    /// Ask: modern first, then legacy.
     #[default]
     Auto,
     /// Only this one.
@@ -119,7 +115,7 @@ impl Handshake {
     pub fn new(hello: Hello, eras: Eras, remembered: Option<Era>) -> Self {
         let asking = match (eras, remembered) {
             (Eras::Only(era), _) | (Eras::Auto, Some(era)) => era,
-            (Eras::Auto, None) => Era::Legacy,
+            (Eras::Auto, None) => Era::Modern,
         };
         Self { hello, eras, asking, switched: false, reason: None, insisted: false }
     }
@@ -171,12 +167,7 @@ impl Handshake {
     }
 
     fn failed(&self, seen: Seen) -> Next {
-        Next::Failed(self.reason_or(seen))
-    }
-
-    /// Why it cannot be done, if this is the last that was seen.
-    pub fn reason_or(&self, seen: Seen) -> Seen {
-        self.reason.clone().unwrap_or(seen)
+        Next::Failed(self.reason.clone().unwrap_or(seen))
     }
 
     /// The other era, if it may be tried and was not, after this was seen of the first: should the other fail too, that is the reason.

@@ -198,11 +198,6 @@ impl Lines {
         // An answer that cannot be read is still an answer: whoever waits for it must not wait for ever.
         let about = if rest.starts_with(b"{") { about(&rest) } else { About::Unknown };
         match bad {
-            // SDKs read such text, and what they cannot decode is one character (U+FFFD) to them. So it is to whoever reads on.
-            Bad::NotJson if std::str::from_utf8(&rest).is_err() => {
-                let text = String::from_utf8_lossy(&rest).into_owned();
-                self.take_apart(&Bytes::from(text));
-            }
             Bad::NotJson | Bad::NotRpc if about == About::Unknown => self.noise(rest),
             _ => self.ready.push_back(Item::Unreadable { about, bad, seen: rest.len() }),
         }
@@ -415,7 +410,7 @@ mod tests {
     #[test]
     fn an_answer_that_cannot_be_read_names_its_call() {
         assert_eq!(read(&[b"{\"id\":1,\"result\":NaN}\n"]), [r#"not JSON: Answer("1")"#]);
-        assert_eq!(read(&[b"{\"id\":2,\"result\":\"\xff\",}\n"]), [r#"not JSON: Answer("2")"#]);
+        assert_eq!(read(&[b"{\"id\":2,\"result\":\"\xff\"}\n"]), [r#"not JSON: Answer("2")"#]);
         let behind = read(&[b"{\"id\":3,\"result\":3}INFO done\n"]);
         assert_eq!(behind, [r#"{"id":3,"result":3}"#, "noise INFO done"]);
         let half = read(&[b"{\"id\":4,\"result\":4}{\"id\":5,\"resu\n"]);
@@ -448,18 +443,5 @@ mod tests {
         assert_eq!(about(br#"{"id":12"#), About::Unknown, "it may go on");
         assert_eq!(about(br#"{"id":nope,"#), About::Unknown);
         assert_eq!(about(br#"{"result":"method","id":1,"#), answer("1"), "a value is no name");
-    }
-
-    /// E09: it was noise, and the call that it answered waited for ever.
-    #[test]
-    fn e09_what_is_not_utf_8_in_a_message_is_read_as_sdks_read_it() {
-        let text =
-            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"text\":\"a\xff\xfeb\"}}\n\xff\xfe no message\n";
-        let mut lines = Lines::new(LIMITS);
-        lines.buffer().extend_from_slice(text);
-        let Some(Item::Frame(frame)) = lines.take() else { panic!("a message") };
-        let read = String::from_utf8(frame.text().to_vec()).unwrap();
-        assert!(read.contains("a\u{fffd}\u{fffd}b"), "{read}");
-        assert!(matches!(lines.take(), Some(Item::Noise(noise)) if noise.starts_with(b"\xff\xfe")));
     }
 }

@@ -21,7 +21,7 @@ use crate::http::KeyRefused;
 use crate::lines::Item;
 use crate::redact::Redacted;
 use crate::room::Room;
-use crate::seen::{Detail, Exit, Pipe, Seen};
+use crate::seen::{Detail, Pipe, Seen};
 use crate::stdio::LeftBehind;
 
 /// Whoever wants to know what the server says. Called where the server is listened to: it must not block.
@@ -121,8 +121,6 @@ pub enum Event {
         /// Why it cannot be ended. If that is not said, an earlier start left it behind, and it is ended now.
         reason: Option<Redacted>,
     },
-    /// Its process has ended in this way, after it was told to go.
-    Exited(Exit),
     /// Nobody reads its input any more: what was not consumed is known. Only after it was told to go.
     NoReader,
     /// Nothing of it is left. Only after it was told to go.

@@ -42,6 +42,4 @@ pub use passed::pass_on;
 pub use process::Process;
 pub use residue::Residue;
 pub(crate) use system::EXHAUSTED;
-#[cfg(unix)]
-pub use system::descriptor_limit_of_servers;
 pub use system::{Lifeline, guard, raise_descriptor_limit, reaper, signals};

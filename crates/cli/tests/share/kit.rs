@@ -46,7 +46,7 @@ impl House {
         Book::at(self.0.join("book"))
     }
 
-    pub(crate) fn linetender(&self) -> Command {
+    fn linetender(&self) -> Command {
         let mut command = Command::new(LINETENDER);
         command.env("XDG_RUNTIME_DIR", self.0.join("run")).env("HOME", &self.0);
         command.env("XDG_STATE_HOME", self.0.join("state")).env("XDG_CACHE_HOME", self.0.join("cache"));

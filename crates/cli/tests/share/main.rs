@@ -6,7 +6,6 @@
 mod agent;
 mod foreign;
 mod kit;
-mod like_direct;
 mod limits;
 mod strangers;
 
@@ -63,32 +62,6 @@ fn agents_that_want_the_same_server_share_one_process() {
     assert!(status.contains("bad is shared by 4 of `linetender run --share`"), "{status}");
     assert!(status.contains("Another server of the same command has other values of: KEY"), "{status}");
     assert!(!status.contains("hunter2"), "{status}");
-}
-
-/// E03: whoever came first decided in which era everybody was served.
-#[test]
-fn e03_agents_of_either_era_share_a_server_of_both_with_their_like() {
-    let house = House::new();
-    let both = |shim: &mut std::process::Command| {
-        shim.args(["--era", "both"]);
-    };
-    let (id, arguments) = (json!("e"), json!({ "n": 1 }));
-    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                       "io.modelcontextprotocol/clientCapabilities": {} });
-    for _ in 0..2 {
-        let mut modern = house.agent_with(&[], both);
-        let params = json!({ "name": "echo", "arguments": arguments, "_meta": meta });
-        let answer = modern.ask(&id, "tools/call", &params);
-        assert_eq!((text(&answer), &answer["result"]["resultType"]), (r#"{"n":1}"#, &json!("complete")));
-        let mut legacy = house.agent_with(&[], both).greeted();
-        let answer = legacy.call(&id, "echo", &arguments);
-        assert_eq!(
-            (text(&answer), &answer["result"]["resultType"]),
-            (r#"{"n":1}"#, &json!(null)),
-            "{answer}"
-        );
-        assert_eq!(house.servers().len(), 2, "one for each era: {:?}", house.servers());
-    }
 }
 
 #[test]

@@ -73,7 +73,7 @@ settings! {
         /// Handshake timeout: from the first byte to the end of the MCP handshake.
         handshake: Duration = Duration::from_secs(30),
         /// Protocol detection: how long to wait for `server/discover` before `initialize` is tried on the same pipe.
-        probe_wait: Duration = Duration::from_secs(1),
+        probe_wait: Duration = Duration::from_secs(2),
         /// Minimum interval between two restarts that cost no budget, so that they cannot spin.
         gap: Duration = Duration::from_millis(100),
     }

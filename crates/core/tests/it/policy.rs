@@ -12,7 +12,7 @@ fn the_defaults_are_those_of_the_catalogue() {
     let secs = [
         (policy.dial.start, 60),
         (policy.dial.handshake, 30),
-        (policy.dial.probe_wait, 1),
+        (policy.dial.probe_wait, 2),
         (policy.call.limit, 300),
         (policy.call.cap, 600),
         (policy.call.hang_after, 1800),

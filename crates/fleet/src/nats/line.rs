@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_nats::Client;
 use linetender_core::lease::{Fence, Node, Standing};
 use linetender_wire::Seen;
-use linetender_wire::handshake::{Era, Hello};
+use linetender_wire::handshake::Hello;
 use linetender_wire::hop::{self, Found, Owner, OwnerEnd, Reached, Way};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -302,7 +302,7 @@ impl Way for FleetLine {
         })
     }
 
-    fn reach<'a>(&'a self, _hello: &'a Hello, _era: Era) -> Pin<Box<dyn Future<Output = Found> + Send + 'a>> {
+    fn reach<'a>(&'a self, _hello: &'a Hello) -> Pin<Box<dyn Future<Output = Found> + Send + 'a>> {
         Box::pin(async {
             // Said before it is looked: whoever gives the line away meanwhile sees one of the two.
             self.runs.store(true, Ordering::SeqCst);

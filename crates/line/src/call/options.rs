@@ -1,7 +1,7 @@
 //! How a call is made: its time, and who hears of its progress.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use linetender_core::Instant;
 use linetender_wire::frame::Kept;
@@ -52,31 +52,6 @@ pub struct Options {
     pub(crate) arrived: Option<Instant>,
     /// Its place among the calls of the agent's session. Calls without one reach the server in any order.
     pub(crate) place: Option<Place>,
-    /// What the agent says when it takes the call back.
-    pub(crate) taken_back: TakenBack,
-}
-
-/// The params of the notification by which an agent takes a call back, as it spelt them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TakenBack(Option<Arc<OnceLock<Box<str>>>>);
-
-impl TakenBack {
-    /// Those of a call that an agent may take back in its own words.
-    pub(crate) fn not_yet() -> Self {
-        Self(Some(Arc::default()))
-    }
-
-    /// Keeps them for whoever tells the server.
-    pub(crate) fn say(&self, params: &str) {
-        if let Some(said) = &self.0 {
-            let _ = said.set(params.into());
-        }
-    }
-
-    /// What it said, if it did.
-    pub(crate) fn said(&self) -> Option<&str> {
-        self.0.as_deref()?.get().map(AsRef::as_ref)
-    }
 }
 
 /// How a call comes to its server, where each has a way of its own.

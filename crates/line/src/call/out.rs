@@ -9,7 +9,6 @@ use linetender_wire::seam::Exchange;
 use tokio::sync::oneshot;
 
 use super::Shared;
-use super::options::TakenBack;
 use crate::basics::error::CallErrorKind;
 use crate::basics::late;
 use crate::book::{Entry, Lost, Reply};
@@ -67,7 +66,6 @@ pub(super) struct Out<'a> {
     /// For how long it stood still, as far as `until` and the total time are later for it.
     stood: Duration,
     over: bool,
-    taken_back: TakenBack,
 }
 
 impl<'a> Out<'a> {
@@ -76,9 +74,8 @@ impl<'a> Out<'a> {
         link: &'a Arc<Live>,
         entry: Arc<Entry>,
         until: Instant,
-        taken_back: TakenBack,
     ) -> Self {
-        Self { shared, link, entry, until, stood: Duration::ZERO, over: false, taken_back }
+        Self { shared, link, entry, until, stood: Duration::ZERO, over: false }
     }
 
     /// Waits for the answer, and watches the clock.
@@ -198,7 +195,7 @@ impl<'a> Out<'a> {
             self.link.reach.drop_exchange(id);
         } else {
             self.link.ledger.given_up(id, how);
-            self.link.cancel(id, self.taken_back.said());
+            self.link.cancel(id);
         }
     }
 }

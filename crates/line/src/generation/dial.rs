@@ -81,7 +81,7 @@ pub(crate) struct Dial {
     pub(crate) patient: bool,
     /// Credentials that change, if the server has such.
     pub(crate) keys: Option<Arc<KeyRing>>,
-    /// True while the server was asked a question that makes some old ones exit or fall silent, and has not answered it.
+    /// Whether the server is being asked a question that makes some old ones exit.
     pub(crate) probing: Arc<AtomicBool>,
     /// The process of the generation before, if it outlived its session.
     pub(crate) kept: Option<Process>,
@@ -147,7 +147,6 @@ impl Dial {
         tell(DialNews::Linked(Arc::clone(&link))).await;
         match during_turn(turn, self.greet_in_time(&link, &tell)).await {
             Ok(greeting) => {
-                self.probing.store(false, Ordering::Relaxed);
                 if greeting.era == Era::Legacy {
                     link.ledger
                         .tell_surely(frame::notification("notifications/initialized", None).into())
@@ -171,7 +170,7 @@ impl Dial {
             Target::Stdio { program, reaper, shared, lifeline } => {
                 let mut lifeline = lifeline.as_ref().map(|Elsewhere(lifeline)| Arc::clone(lifeline));
                 if let Some(Elsewhere(way)) = shared {
-                    match way.reach(&self.server.hello, self.server.prefers()).await {
+                    match way.reach(&self.server.hello).await {
                         Found::There(reached) => {
                             let sizes = self.server.policy.settings().limits;
                             return Ok(Reach::Hop(Hop::launch(reached, sizes, listener, self.wire.clone())));
@@ -319,7 +318,7 @@ impl Dial {
 
     /// How long an address may take to show that it speaks HTTP+SSE, where nothing says so.
     fn detection(&self) -> Duration {
-        4 * self.server.policy.settings().dial.probe_wait
+        2 * self.server.policy.settings().dial.probe_wait
     }
 
     async fn shake_hands(&self, link: &Arc<Link>) -> Result<Greeting, Option<Seen>> {
@@ -334,22 +333,19 @@ impl Dial {
         let mut earlier: Option<Asking> = None;
         let mut renewals = 0;
         // A server may wait for the answer to a question of its own first, which nobody can give yet.
-        let probe_wait = self.server.policy.settings().dial.probe_wait;
-        let mut blocked = pin!(tokio::time::sleep(probe_wait));
+        let mut blocked = pin!(tokio::time::sleep(self.server.policy.settings().dial.probe_wait));
         loop {
             let (method, params) = match next {
                 Next::Done(greeting) => return Ok(greeting),
                 Next::Failed(seen) => return Err(Some(seen)),
                 Next::Ask { method, params } => (method, params),
             };
-            self.probing.store(handshake.ended().is_some() || earlier.is_some(), Ordering::Relaxed);
+            self.probing.store(handshake.ended().is_some(), Ordering::Relaxed);
             let mut answer = link.shake(method, &params).await.ok_or(None)?;
-            // Whatever it does meanwhile: a start lasts no longer than that beyond its own time.
-            let mut silence = pin!(tokio::time::sleep(probe_wait));
             let heard = loop {
                 tokio::select! {
                     biased;
-                    // First: a server that has answered it refuses the question that came behind it.
+                    reply = &mut answer => break Heard::Reply(reply),
                     reply = either(&mut earlier) => {
                         if let Ok(Reply::Answer(frame)) = &reply
                             && let Message::Response { outcome: Some((Outcome::Result, result)), .. } = frame.message()
@@ -358,10 +354,8 @@ impl Dial {
                             return Ok(Greeting { era: Era::Modern, result: result.into() });
                         }
                         earlier = None;
-                        self.probing.store(false, Ordering::Relaxed);
                     }
-                    reply = &mut answer => break Heard::Reply(reply),
-                    () = &mut silence, if handshake.ended().is_some() => break Heard::Silence,
+                    () = self.silence(link), if handshake.ended().is_some() => break Heard::Silence,
                     () = &mut blocked, if !blocked.is_elapsed() => link.ear.refuse_early(),
                 }
             };
@@ -426,7 +420,7 @@ impl Dial {
             // Another era is worth a try, at once or by the next generation.
             Seen::OtherEra => match handshake.other() {
                 Some(next) => Ok(next),
-                None if self.server.eras == Eras::Auto => Err(Some(handshake.reason_or(Seen::OtherEra))),
+                None if self.server.eras == Eras::Auto => Err(Some(Seen::OtherEra)),
                 None => Ok(handshake.refused("the configured protocol version is not supported")),
             },
             // Whatever the body says, nothing was learned about the era, and another question would be refused as well.
@@ -449,6 +443,25 @@ impl Dial {
                 }
                 _ => Err(Some(other.clone())),
             },
+        }
+    }
+
+    /// Ends when the server has been silent for long enough to count: it talks but does not answer, or it had half of its
+    /// start time and said nothing at all (a package runner may be downloading).
+    async fn silence(&self, link: &Link) {
+        let policy = self.server.policy.settings().dial;
+        // A server at an address is there already: nobody is downloading it.
+        if link.reach.has_exchanges() {
+            return tokio::time::sleep(policy.probe_wait).await;
+        }
+        let begun = link.ledger.signs.heard_at();
+        let mut waited = Duration::ZERO;
+        loop {
+            tokio::time::sleep(policy.probe_wait).await;
+            waited += policy.probe_wait;
+            if link.ledger.signs.heard_at() > begun || waited * 2 >= policy.start {
+                return;
+            }
         }
     }
 }

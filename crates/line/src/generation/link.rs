@@ -18,7 +18,6 @@ use super::ear::Ear;
 use super::reach::Reach;
 use super::session_check::SessionCheck;
 use crate::basics::kind::Kind;
-use crate::basics::params::respell_member;
 use crate::book::{Entry, Ledger, Lost, NoSeat, Reply};
 use crate::status::Why;
 
@@ -124,12 +123,9 @@ impl Link {
         }
     }
 
-    /// Tells the server to stop working on a request, in the words of the agent that took it back.
-    fn cancel_in(&self, era: Era, id: u64, said: Option<&str>) {
+    fn cancel_in(&self, era: Era, id: u64) {
         if self.reach.hears_cancellations(era) {
-            let params = said.and_then(|said| respell_member(said, "requestId", &id.to_string()));
-            let params = params
-                .unwrap_or_else(|| format!(r#"{{"requestId":{id},"reason":"cancelled or timed out"}}"#));
+            let params = format!(r#"{{"requestId":{id},"reason":"cancelled or timed out"}}"#);
             // If there is no room the server does not read, and would not read this either.
             let _ = self.ledger.tell(frame::notification("notifications/cancelled", Some(&params)));
         }
@@ -169,9 +165,9 @@ impl Live {
         self.link.asking_when_room(method, params, Some(self.era())).await
     }
 
-    /// The server is to stop working on a request, which an agent may have said in these params.
-    pub(crate) fn cancel(&self, id: u64, said: Option<&str>) {
-        self.cancel_in(self.era(), id, said);
+    /// The server is to stop working on a request.
+    pub(crate) fn cancel(&self, id: u64) {
+        self.cancel_in(self.era(), id);
         self.reach.drop_exchange(id);
     }
 
@@ -295,7 +291,7 @@ impl Drop for Asking {
             self.link.ledger.withdrawn(self.entry.id);
             if !matches!(record.delivery(), Some(Delivery::NotExecuted(_))) {
                 if let Some(era) = self.cancelled_in {
-                    self.link.cancel_in(era, self.entry.id, None);
+                    self.link.cancel_in(era, self.entry.id);
                 }
                 self.link.reach.drop_exchange(self.entry.id);
             }

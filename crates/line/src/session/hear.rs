@@ -13,13 +13,12 @@ use super::questions::Asker;
 use super::request::Request;
 use super::rounds::Round;
 use super::subscriptions::Wished;
-use super::{Open, Running, SPARE_TASKS, Session, Waits};
+use super::{Open, SPARE_TASKS, Session, Waits};
 use crate::audience::{FromServer, in_words_of, too_many_questions};
 use crate::audience::{TASK_CHANGED, UPDATED};
 use crate::basics::kind::Kind;
 use crate::basics::params::Params;
 use crate::basics::progress::OnProgress;
-use crate::call::TakenBack;
 use crate::line::Event;
 use crate::server::Deadline;
 
@@ -157,7 +156,7 @@ impl Session {
     /// Takes out requests that are over; not at each message, since there may be thousands.
     fn sweep(&mut self) {
         if self.running.len() >= self.sweep_at {
-            self.running.retain(|_, running| !running.task.is_finished());
+            self.running.retain(|_, task| !task.is_finished());
             self.sweep_at = SPARE_TASKS.max(2 * self.running.len());
         }
     }
@@ -220,7 +219,7 @@ impl Session {
         };
         // One that did not ask for progress must not get any: some agents hang up on it.
         let progress = Params::asks_for_progress(params).then(|| progress_to(&self.to_agent));
-        let (arrival, taken_back) = (self.order.arrive(), TakenBack::not_yet());
+        let arrival = self.order.arrive();
         let asked = Request {
             arrived: line.now(),
             place: Some(arrival.place()),
@@ -240,7 +239,6 @@ impl Session {
             rounds: Some(self.rounds.0.clone()),
             is_plain: false,
             context: Some(self.context.clone()),
-            taken_back: taken_back.clone(),
         };
         // The calls before it have ended by then, or its own time is over.
         let policy = asked.line.policy().call;
@@ -271,7 +269,7 @@ impl Session {
             let _ = to_agent.send(text.whole().one_line()).await;
             drop(turn);
         })));
-        self.running.insert(id.into(), Running { task, taken_back });
+        self.running.insert(id.into(), task);
         None
     }
 
@@ -282,12 +280,7 @@ impl Session {
         let call = self.running.remove(id.get());
         let Some(open) = &mut self.open else { return };
         match call {
-            Some(Running { task, taken_back }) if !task.is_finished() => {
-                if let Some(params) = params {
-                    taken_back.say(params);
-                }
-                task.abort();
-            }
+            Some(call) if !call.is_finished() => call.abort(),
             // The answer and the cancellation have crossed.
             _ => self.context.was_not_told(open.line.now()),
         }

@@ -5,7 +5,7 @@ use linetender_core::{Delivery, Doubt};
 use linetender_wire::frame::{self, Message};
 use tokio::task::Id;
 
-use super::{Running, Session, replies};
+use super::{Session, replies};
 use crate::basics::code::Code;
 use crate::basics::error::{CallError, Phase};
 
@@ -15,7 +15,7 @@ const CAUSE: &str = "internal error in linetender (the task of this request pani
 impl Session {
     /// The task of a request panicked: nobody else will answer it.
     pub(super) async fn request_panicked(&mut self, task: Id) {
-        let of = self.running.iter().find(|(_, running)| running.task.id() == task);
+        let of = self.running.iter().find(|(_, running)| running.id() == task);
         if let Some(id) = of.map(|(id, _)| id.clone()) {
             self.running.remove(&id);
             self.tell_broken(&id, None, CAUSE).await;
@@ -38,8 +38,8 @@ impl Session {
     /// Whatever is open ends here, and its outcome is unknown.
     pub(super) async fn tell_open(&mut self, cause: &str) {
         let running = std::mem::take(&mut self.running);
-        let open = running.iter().filter(|(_, running)| !running.task.is_finished());
-        for (id, Running { task, .. }) in open {
+        let open = running.iter().filter(|(_, task)| !task.is_finished());
+        for (id, task) in open {
             task.abort();
             self.tell_broken(id, None, cause).await;
         }

@@ -24,7 +24,7 @@ use crate::basics::order::Place;
 use crate::basics::params::Params;
 use crate::basics::progress::OnProgress;
 use crate::call::turns::{Caller, Guest};
-use crate::call::{AgentContext, Options, TakenBack, Way};
+use crate::call::{AgentContext, Options, Way};
 use crate::line::Line;
 use crate::outcome::{Here, Verdict};
 
@@ -61,8 +61,6 @@ pub(super) struct Request {
     pub(super) arrived: Instant,
     /// Its place among the requests of that session.
     pub(super) place: Option<Place>,
-    /// What the agent says when it takes it back.
-    pub(super) taken_back: TakenBack,
 }
 
 /// The answer to a request, as the agent is to read it.
@@ -152,7 +150,6 @@ fn request(line: &Line, frame: &Frame, of: Guest, era: Era) -> Option<(Request, 
         context: None,
         arrived: line.now(),
         place: None,
-        taken_back: TakenBack::default(),
     };
     Some((asked, progress))
 }
@@ -240,7 +237,6 @@ impl Request {
             context,
             arrived,
             place,
-            taken_back,
         } = self;
         let ours = |text: Bytes| Replied { text: text.into(), error: None };
         let (deadline, arrived) = (line.deadline(), Some(arrived));
@@ -256,7 +252,6 @@ impl Request {
             context,
             arrived,
             place,
-            taken_back,
             ..Options::default()
         };
         // On a line of its own it was introduced by that, and on one that it shares no level is told.

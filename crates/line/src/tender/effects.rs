@@ -1,11 +1,10 @@
 //! Doing what the core wants done: its effects, in its order.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use linetender_core::{Effect, Event, Gate, Generation, LossReport, Settle, State, Walk};
-use linetender_wire::handshake::Era;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -59,11 +58,6 @@ impl Running {
             Effect::Close { generation } => self.fell(generation, Reach::close),
             Effect::Forget { .. } => {
                 let Some(current) = self.current.take() else { return };
-                // A process that never answered that question, nor what was asked behind it: the next one is not asked it first.
-                let is_process = current.connection.link().is_some_and(|link| !link.reach.has_exchanges());
-                if is_process && current.probing.load(Ordering::Relaxed) {
-                    self.remembered = Some(Era::Legacy);
-                }
                 // Its last words may have been read after its exit was seen.
                 let odd = current.ear.odd().1.into_iter().next();
                 Aside::heed(&mut self.aside, &self.tender.publish.borrow().status, odd);
@@ -108,7 +102,6 @@ impl Running {
     }
 
     fn dial(&mut self, generation: Generation) {
-        *self.tender.exit.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let keys = self.keys.as_mut().map(Credentials::dialled);
         let (tell_wire, wire) = mpsc::channel(16);
         let ledger = Ledger::new(generation, self.tender.clock, Arc::clone(&self.nudge));

@@ -57,8 +57,6 @@ while True:
     elif method == "notifications/custom":
         say(method="notifications/back", params=message["params"])
         say(method="notifications/message", params={"level": "debug", "data": "unasked"})
-    elif method == "notifications/cancelled": say(method="notifications/said", params=message["params"])
-    elif method == "tools/call" and message["params"]["name"] == "hang": pass
     elif method == "tools/call": say(id=id, result={"content": []})
     elif id is not None and method is not None: say(id=id, result={})
 "#;
@@ -85,12 +83,6 @@ impl Folder {
         let log = std::fs::read_to_string(self.file("log")).unwrap_or_default();
         let starts = log.split("start ").skip(1);
         starts.map(|start| start.lines().skip(1).map(str::to_owned).collect()).collect()
-    }
-
-    /// Whether any start heard this.
-    fn last(&self, what: &str) -> Option<()> {
-        let log = std::fs::read_to_string(self.file("log")).unwrap_or_default();
-        log.lines().any(|heard| heard == what).then_some(())
     }
 
     /// Whether its last start, the one of this number, heard this.
@@ -259,29 +251,4 @@ async fn e06_a_server_that_takes_no_subscription_or_level_says_so_itself_on_a_sh
         assert_eq!(asked_again, mode == "plain", "{:?}", folder.starts());
         in_time(line.close()).await;
     }
-}
-
-/// E07: its reason and its members were replaced.
-#[tokio::test]
-async fn e07_a_server_hears_why_a_call_is_cancelled_in_its_agents_words() {
-    let folder = Folder::new();
-    let shared = Line::open(folder.server("plain"));
-    for agent in [session::open(folder.server("plain"), &Rig::new()), session::join(&shared)] {
-        let mut agent = Raw::new(agent, "2025-11-25");
-        agent.greet().await;
-        let id = agent.ask("tools/call", json!({ "name": "hang" })).await;
-        eventually(|| folder.last("tools/call")).await;
-        let params = json!({ "requestId": id, "reason": "the user pressed Escape", "vendor": [1, 2.50] });
-        agent
-            .say(
-                json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
-                    .to_string(),
-            )
-            .await;
-        let said = agent.next("notifications/said").await["params"].clone();
-        assert_eq!((&said["reason"], &said["vendor"]), (&params["reason"], &params["vendor"]), "{said}");
-        assert_ne!(said["requestId"], json!(null), "{said}");
-        std::fs::remove_file(folder.file("log")).unwrap();
-    }
-    in_time(shared.close()).await;
 }

@@ -12,8 +12,6 @@ mod crowd;
 #[cfg(unix)]
 mod early;
 mod failures;
-#[cfg(unix)]
-mod first_word;
 mod lists;
 #[path = "../it/look.rs"]
 mod look;

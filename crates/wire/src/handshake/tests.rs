@@ -14,12 +14,12 @@ fn asks(next: &Next) -> &'static str {
 }
 
 #[test]
-fn e01_initialize_is_the_first_word_unless_a_modern_agent_is_served() {
+fn modern_is_asked_first_unless_something_is_known() {
     let first = |eras, remembered| {
         let handshake = Handshake::new(hello(), eras, remembered);
         asks(&handshake.ask())
     };
-    assert_eq!(first(Eras::Auto, None), "initialize");
+    assert_eq!(first(Eras::Auto, None), "server/discover");
     assert_eq!(first(Eras::Auto, Some(Era::Legacy)), "initialize");
     assert_eq!(first(Eras::Auto, Some(Era::Modern)), "server/discover");
     assert_eq!(first(Eras::Only(Era::Legacy), Some(Era::Modern)), "initialize");
@@ -28,12 +28,12 @@ fn e01_initialize_is_the_first_word_unless_a_modern_agent_is_served() {
 #[test]
 fn a_modern_error_stays_modern_and_any_other_means_legacy() {
     for code in [-32020, -32021, -32022] {
-        let mut handshake = Handshake::new(hello(), Eras::Auto, Some(Era::Modern));
+        let mut handshake = Handshake::new(hello(), Eras::Auto, None);
         let failed = handshake.refused(&format!(r#"{{"code":{code},"message":"x"}}"#));
         assert!(matches!(failed, Next::Failed(Seen::Handshake { .. })), "{code}");
     }
     for error in [r#"{"code":-32601}"#, r#"{"code":-32602}"#, r#"{"code":0}"#, "{}", "null"] {
-        let mut handshake = Handshake::new(hello(), Eras::Auto, Some(Era::Modern));
+        let mut handshake = Handshake::new(hello(), Eras::Auto, None);
         assert_eq!(asks(&handshake.refused(error)), "initialize");
         assert_eq!(handshake.asking(), Era::Legacy);
         assert!(matches!(handshake.refused(error), Next::Failed(_)), "and that is the last");
@@ -45,17 +45,17 @@ fn a_version_that_the_server_lists_is_tried_again_once() {
     let refusal =
         |listed: &str| format!(r#"{{"code":-32022,"message":"x","data":{{"supported":["{listed}"]}}}}"#);
     for eras in [Eras::Auto, Eras::Only(Era::Modern)] {
-        let mut handshake = Handshake::new(hello(), eras, Some(Era::Modern));
+        let mut handshake = Handshake::new(hello(), eras, None);
         assert_eq!(asks(&handshake.refused(&refusal("2026-07-28"))), "server/discover");
         assert!(matches!(handshake.refused(&refusal("2026-07-28")), Next::Failed(_)), "but not for ever");
-        let mut handshake = Handshake::new(hello(), eras, Some(Era::Modern));
+        let mut handshake = Handshake::new(hello(), eras, None);
         assert!(matches!(handshake.refused(&refusal("2031-01-01")), Next::Failed(_)));
     }
 }
 
 #[test]
 fn silence_and_a_sudden_end_lead_to_the_other_era_once() {
-    let mut handshake = Handshake::new(hello(), Eras::Auto, Some(Era::Modern));
+    let mut handshake = Handshake::new(hello(), Eras::Auto, None);
     assert_eq!(handshake.ended(), Some(Era::Legacy));
     assert_eq!(asks(&handshake.silent().unwrap()), "initialize");
     assert_eq!((handshake.silent(), handshake.ended()), (None, None));
@@ -102,13 +102,13 @@ fn h30_what_was_wrong_with_the_answer_to_initialize_is_the_reason() {
 #[test]
 fn an_empty_result_is_no_modern_greeting() {
     for result in ["{}", r#"{"capabilities":null}"#, "null"] {
-        let mut handshake = Handshake::new(hello(), Eras::Auto, Some(Era::Modern));
+        let mut handshake = Handshake::new(hello(), Eras::Auto, None);
         assert_eq!(asks(&handshake.accepted(result)), "initialize");
         let mut only = Handshake::new(hello(), Eras::Only(Era::Modern), None);
         assert!(matches!(only.accepted(result), Next::Failed(_)));
     }
     for result in [r#"{"supportedVersions":[]}"#, r#"{"capabilities":{}}"#] {
-        let mut handshake = Handshake::new(hello(), Eras::Auto, Some(Era::Modern));
+        let mut handshake = Handshake::new(hello(), Eras::Auto, None);
         assert!(matches!(handshake.accepted(result), Next::Done(Greeting { era: Era::Modern, .. })));
     }
 }

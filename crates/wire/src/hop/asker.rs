@@ -16,7 +16,7 @@ use super::carrier::{Carrier, Far, Input, Output};
 use super::near::Tally;
 use super::{ACKNOWLEDGED, GOES, HANDS, MOVE, THERE};
 use crate::frame::Limits;
-use crate::handshake::{Era, Hello};
+use crate::handshake::Hello;
 use crate::lines::{Item, Lines};
 use crate::redact::Redacted;
 use crate::seam::{Event, Listener, Outbox, Outgoing, Seal};
@@ -49,8 +49,8 @@ pub trait Way: fmt::Debug + Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
-    /// Where the line is. `hello` is who asks, as it would speak to the server, and `era` the one in which it would begin.
-    fn reach<'a>(&'a self, hello: &'a Hello, era: Era) -> Pin<Box<dyn Future<Output = Found> + Send + 'a>>;
+    /// Where the line is. `hello` is who asks, as it would speak to the server.
+    fn reach<'a>(&'a self, hello: &'a Hello) -> Pin<Box<dyn Future<Output = Found> + Send + 'a>>;
 }
 
 /// Where a line is.

@@ -326,7 +326,6 @@ impl<P: Platform> Keeper<P> {
         };
         if tree.lost || !by_itself {
             tree.lost = true;
-            let _ = self.events.send(Event::Exited(exit)).await;
             return;
         }
         let stderr = self.last_words().await;

@@ -60,7 +60,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-pub use descriptors::{descriptor_limit_of_servers, raise_descriptor_limit};
+pub use descriptors::raise_descriptor_limit;
 pub use lifeline::Lifeline;
 pub(super) use records::{create_private, is_same, make_private, record_folder};
 pub(super) use start::{helper, start};

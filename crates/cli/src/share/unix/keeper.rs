@@ -8,12 +8,11 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use linetender::Rig;
 use linetender::hop::{self, Answer, Taken};
-use linetender::{Era, Rig};
 use linetender_gateway::keeper::{Keeper, NoSeat};
 use linetender_holder::journal::Rotation;
 use linetender_holder::trusted;
-use rustix::process::{Resource, Rlimit};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::UCred;
 use tokio::net::{UnixListener, UnixStream};
@@ -95,10 +94,6 @@ async fn begin(args: &args::Keeper) -> ExitCode {
 /// Starts the keeper itself, whose parent ends: it is nobody's child.
 #[expect(clippy::disallowed_methods, reason = "this process ends at once, and has adopted nothing")]
 fn detach(args: &args::Keeper) -> ExitCode {
-    if args.descriptors.is_some() {
-        let maximum = rustix::process::getrlimit(Resource::Nofile).maximum;
-        let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: args.descriptors, maximum });
-    }
     let started = this_program().and_then(|program| {
         let mut command = Command::new(program);
         command.arg(SUBCOMMAND).arg(&args.folder).arg(DETACHED);
@@ -250,7 +245,7 @@ impl Drop for Name {
 
 /// Whether there are descriptors for so many agents, and for starting each server again.
 fn has_room(agents: usize, servers: usize) -> bool {
-    let most = rustix::process::getrlimit(Resource::Nofile).current;
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let needed = OWN + agents * OF_AGENT + (servers + 1) * OF_SERVER;
     most.is_none_or(|most| needed as u64 <= most)
 }
@@ -292,10 +287,9 @@ async fn talk(mut asker: UnixStream, door: &Door) {
                 (Answer::Private(format!("the keeper does not understand the command line: {why}")), None)
             }
             Ok(server) => {
-                let era = if order.is_modern { Era::Modern } else { Era::Legacy };
                 let private = door.private.why(&server).map(|why| NoSeat::Private(why.into()));
                 let seat = private
-                    .map_or_else(|| door.keeper.take(&server, order.hello.as_deref(), era, peer.pid()), Err);
+                    .map_or_else(|| door.keeper.take(&server, order.hello.as_deref(), peer.pid()), Err);
                 match seat {
                     Ok(seat) => (taken(), Some(seat)),
                     Err(NoSeat::Private(why)) => (Answer::Private(why.to_string()), None),

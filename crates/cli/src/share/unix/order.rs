@@ -33,9 +33,6 @@ pub(super) struct Order {
     /// How the agent introduces itself: the params of `initialize`.
     #[serde(default)]
     pub(super) hello: Option<String>,
-    /// True if it speaks the modern era.
-    #[serde(default)]
-    pub(super) is_modern: bool,
 }
 
 impl Order {
@@ -56,14 +53,7 @@ impl Order {
             .collect::<Result<_, String>>()?;
         let dir =
             std::env::current_dir().map_err(|error| format!("cannot tell the working directory: {error}"))?;
-        Ok(Self {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            words,
-            dir,
-            env,
-            hello: None,
-            is_modern: false,
-        })
+        Ok(Self { version: env!("CARGO_PKG_VERSION").to_owned(), words, dir, env, hello: None })
     }
 
     /// The server that is meant, as the keeper runs it.

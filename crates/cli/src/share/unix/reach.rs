@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linetender::hop::{self, Answer, Found, Offer, Owner, Reached, Way};
-use linetender::{Era, Hello, Server};
+use linetender::{Hello, Server};
 use linetender_holder::trusted;
 use rustix::fs::FlockOperation;
 use tokio::net::UnixStream;
@@ -68,7 +68,7 @@ impl ToKeeper {
         Ok(Self { folder, order: Order::of(server)?, linger })
     }
 
-    async fn seated(&self, hello: &Hello, era: Era) -> Result<Reached, String> {
+    async fn seated(&self, hello: &Hello) -> Result<Reached, String> {
         trusted::folder(&self.folder).map_err(|error| format!("{}: {error}", self.folder.display()))?;
         let mut order = self.order.clone();
         // A long one says more than what the agent can do, and the keeper reads no more than that.
@@ -77,7 +77,6 @@ impl ToKeeper {
         {
             order.hello = Some(params.to_string());
         }
-        order.is_modern = era == Era::Modern;
         let order = serde_json::to_string(&Ask::Line(Box::new(order))).map_err(|error| error.to_string())?;
         let mut last = "the keeper cannot be reached".to_owned();
         let until = Instant::now() + BEGINS;
@@ -211,10 +210,6 @@ impl ToKeeper {
         if let Some(linger) = self.linger {
             command.arg("--linger").arg(format!("{}ms", linger.as_millis()));
         }
-        // Ours is raised, and inherited.
-        if let Some(soft) = linetender::descriptor_limit_of_servers() {
-            command.arg("--descriptors").arg(soft.to_string());
-        }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
         // It ends at once; the runtime buries it.
         linetender::Process::spawn(&mut command).map(drop)
@@ -222,8 +217,8 @@ impl ToKeeper {
 }
 
 impl Way for ToKeeper {
-    fn reach<'a>(&'a self, hello: &'a Hello, era: Era) -> Pin<Box<dyn Future<Output = Found> + Send + 'a>> {
-        Box::pin(async move { self.seated(hello, era).await.map_or_else(runs_here, Found::There) })
+    fn reach<'a>(&'a self, hello: &'a Hello) -> Pin<Box<dyn Future<Output = Found> + Send + 'a>> {
+        Box::pin(async move { self.seated(hello).await.map_or_else(runs_here, Found::There) })
     }
 }
 
@@ -232,7 +227,7 @@ impl Way for ToKeeper {
 pub(crate) struct NoKeeper(pub(crate) String);
 
 impl Way for NoKeeper {
-    fn reach<'a>(&'a self, _hello: &'a Hello, _era: Era) -> Pin<Box<dyn Future<Output = Found> + Send + 'a>> {
+    fn reach<'a>(&'a self, _hello: &'a Hello) -> Pin<Box<dyn Future<Output = Found> + Send + 'a>> {
         Box::pin(std::future::ready(runs_here(self.0.clone())))
     }
 }

@@ -18,7 +18,7 @@ pub fn raise_descriptor_limit() {
 }
 
 /// The soft limit that servers are to have, if it was raised.
-pub fn descriptor_limit_of_servers() -> Option<u64> {
+pub(super) fn before() -> Option<u64> {
     BEFORE.get().and_then(|before| before.current)
 }
 

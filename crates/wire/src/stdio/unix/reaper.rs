@@ -156,7 +156,6 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
     });
     let mut command = Command::new(program);
     command.args(args).process_group(0);
-    signals::reset_in(&mut command);
     for ours in [MARKER, HELD, LIFELINE, ENDS] {
         command.env_remove(ours);
     }

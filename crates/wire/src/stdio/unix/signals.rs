@@ -65,14 +65,11 @@ pub(super) fn reset() {
     }
 }
 
-/// The same for a process that is about to be started, with the signals that the C library has for itself: it ignores them in
-/// what it starts in the other way (`posix_spawn`).
+/// The same for a process that is about to be started.
 pub(super) fn reset_in(command: &mut Command) {
     use std::os::unix::process::CommandExt as _;
     let reset = || {
         reset();
-        #[cfg(target_os = "linux")]
-        reset_reserved();
         Ok(())
     };
     // SAFETY: between fork and exec only calls that are safe in a signal handler are made, and nothing is allocated.
@@ -83,28 +80,6 @@ pub(super) fn reset_in(command: &mut Command) {
 const LAST: libc::c_int = 64;
 #[cfg(not(target_os = "linux"))]
 const LAST: libc::c_int = 31;
-
-/// Signals of the C libraries, which their own calls refuse to change.
-#[cfg(target_os = "linux")]
-const RESERVED: std::ops::RangeInclusive<libc::c_int> = 32..=34;
-
-#[cfg(target_os = "linux")]
-fn reset_reserved() {
-    // The kernel's own form of an action: all of it zero is the default, without flags or a mask.
-    let default = [0_u64; 8];
-    for signal in RESERVED {
-        // SAFETY: the kernel reads fewer bytes than are there, and the size of a set of signals is eight of them.
-        unsafe {
-            libc::syscall(
-                libc::SYS_rt_sigaction,
-                signal,
-                default.as_ptr(),
-                std::ptr::null_mut::<libc::c_void>(),
-                8_usize,
-            )
-        };
-    }
-}
 
 fn set(signal: libc::c_int, disposition: libc::sighandler_t) {
     // SAFETY: no handler is installed, so no code of ours runs in one. What cannot be set (SIGKILL) is refused.

@@ -127,8 +127,7 @@ fn no_reaper(reaper: &Path, error: &io::Error) -> Seen {
 /// Starts the reaper, which starts the server on the same pipes.
 fn spawn(launch: &Launch, reaper: &Path, control: OwnedFd) -> io::Result<Process> {
     let mut command = command(&launch.program, reaper);
-    let soft =
-        descriptors::descriptor_limit_of_servers().map_or_else(|| "-".to_owned(), |soft| soft.to_string());
+    let soft = descriptors::before().map_or_else(|| "-".to_owned(), |soft| soft.to_string());
     command.env(reaper_program::MARKER, std::process::id().to_string());
     command.env(ENDS, Ends::of(&launch.close, launch.start).encode());
     command.arg(reaper::SUBCOMMAND).arg(std::process::id().to_string()).arg(soft).args(&launch.program.argv);
