@@ -81,7 +81,7 @@ fn s03_a_slow_first_start_is_waited_for_and_not_started_twice() {
 
 #[test]
 fn s16_a_crash_loop_is_parked_refuses_at_once_with_the_last_stderr_and_wakes_by_use() {
-    let mut door = Door::script(Era::Legacy, UNTIL_FIXED, &[]);
+    let mut door = Door::set(Era::Legacy, &["--stateless"], UNTIL_FIXED, &[]);
     // It has answered once: what never did is started seldom (S58).
     fix(&door);
     door.greets();
