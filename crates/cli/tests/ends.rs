@@ -76,6 +76,22 @@ fn an_agent_that_is_killed_takes_shim_and_server_with_it() {
     until("nothing is left", Duration::from_secs(3), || !tree.iter().any(|pid| lives(*pid)));
 }
 
+/// As under `nohup`: the agent ignores the hangup of its terminal too.
+#[test]
+fn a_hangup_that_was_ignored_before_is_still_ignored() {
+    let script = format!(
+        "trap '' HUP; exec '{LINETENDER}' run --no-memory --name bad -- '{LINETENDER}' __badserver --era legacy"
+    );
+    let mut agent = Agent::of_command(Command::new("bash").args(["-c", &script]));
+    let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "a", "version": "1" } });
+    agent.ask(&json!(1), "initialize", &hello);
+    Command::new("kill").args(["-HUP", &agent.shim.id().to_string()]).status().unwrap();
+    for number in 2..300 {
+        agent.ask(&json!(number), "ping", &json!({}));
+    }
+    assert!(lives(agent.shim.id()));
+}
+
 /// S57: the second signal ends linetender, and the server writes to its log before it has saved.
 #[test]
 fn a_server_that_logs_while_it_saves_meets_no_broken_pipe() {
