@@ -156,7 +156,7 @@ fn retries(found: &[Found]) -> Vec<String> {
 /// Silence of a server at a URL that says nothing yet, in milliseconds.
 const HEARD_LATELY: u64 = 60_000;
 
-/// Servers at a URL that nobody has used for a while, and when they were last heard: they are not asked whether they are still there.
+/// Servers at a URL that no agent has used for a while, and when they were last heard: linetender does not ask whether they are still there.
 fn unheard(found: &[Found]) -> Vec<String> {
     let reports = found.iter().filter_map(|found| match &found.reply {
         Reply::Report(report) => Some(report),

@@ -218,7 +218,7 @@ impl Gateway {
         self.0.listing.subscribe()
     }
 
-    /// True if the server with this number is there, whoever may see it.
+    /// True if the server with this number is there, for any principal.
     pub(crate) fn has_server(&self, number: u64) -> bool {
         self.0.listing.borrow().has(number)
     }

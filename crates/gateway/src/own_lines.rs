@@ -32,7 +32,7 @@ struct Lines {
     leaving: Vec<Leaving>,
 }
 
-/// A line that is being closed: whose it was, to a server of which name, and where it stands.
+/// A line that is being closed: its principal, the name of its server, and how far its end has come.
 #[derive(Debug)]
 struct Leaving {
     principal: u64,

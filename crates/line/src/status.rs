@@ -160,7 +160,7 @@ impl Status {
         self.signs.as_ref().and_then(|signs| signs.health())
     }
 
-    /// How long ago the server was last heard, while it serves. One at a URL is asked nothing while nobody uses it.
+    /// How long ago the server was last heard, while it serves. One at a URL is asked nothing while no agent uses it.
     pub fn last_heard(&self) -> Option<Duration> {
         self.signs.as_ref().map(|signs| self.clock.now().since(signs.heard_at()))
     }

@@ -65,7 +65,7 @@ enum News {
     SomeLists(Generation, Box<Reading>),
     /// A list that could not be read is tried again.
     ListsAgain(Generation),
-    /// A caller uses the server, the first one after the server may have said something that nobody could hear.
+    /// A caller uses the server, the first one after the server may have said something while no stream was open.
     Used(Generation),
     /// No call is under way, and the generation is to be replaced.
     Quiet(Generation),
@@ -103,7 +103,7 @@ struct Current {
     lists: Lists,
     /// Lists to be read next.
     wanted: BTreeSet<Kind>,
-    /// The task that waits for the next caller, if the server may have said something that nobody could hear.
+    /// The task that waits for the next caller, if the server may have said something while no stream was open.
     gap: Option<AbortHandle>,
     /// Up to when readings are paid for: each costs a while, and a few may be owed.
     read_until: Option<tokio::time::Instant>,

@@ -73,7 +73,7 @@ impl<T: Weigh> Sender<T> {
     /// Returns when there is room for so many bytes. Another sender may take it first.
     ///
     /// # Errors
-    /// If nobody is at the other end.
+    /// If the receiver is gone.
     pub async fn room_for(&self, bytes: usize) -> Result<(), NotTaken> {
         let pieces = pieces_of_bytes(bytes, self.pieces);
         tokio::select! {
@@ -87,7 +87,7 @@ impl<T: Weigh> Sender<T> {
     /// Puts it in when there is room.
     ///
     /// # Errors
-    /// If nobody is at the other end.
+    /// If the receiver is gone.
     pub async fn send(&self, message: T) -> Result<(), NotTaken> {
         let room = tokio::select! {
             biased;

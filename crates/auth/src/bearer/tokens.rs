@@ -1,7 +1,7 @@
 //! Static tokens as the gateway uses them: found by their hash, and followed when the file changes.
 //!
 //! Nothing runs in the background. A request, or a gateway with open streams, that comes a quarter of a second after the last look
-//! makes [`Tokens::is_due`] say so, and then looks at the file, on a thread where it holds up nobody else.
+//! makes [`Tokens::is_due`] say so, and then looks at the file, on a thread where it holds up no other request.
 //!
 //! A file that is damaged, or that others could have written, changes nothing: the tokens that were read last stay, and a
 //! warning says so. So a slip in an editor locks nobody out, and nobody gets in by it. A file that is gone holds no tokens.

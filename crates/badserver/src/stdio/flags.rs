@@ -36,7 +36,7 @@ pub(super) struct Flags {
     pub(super) revision: Option<String>,
     pub(super) instructions: Option<String>,
     pub(super) scolds: bool,
-    /// What it says to whoever calls it before it was initialized: the code of an error.
+    /// The code of the error that answers a call before it was initialized.
     pub(super) strangers: Option<i32>,
     pub(super) restless: bool,
     pub(super) full: bool,

@@ -28,7 +28,7 @@ impl<D> Machine<D> {
             live.pulse = Pulse::Resting { check_at: now + keepalive };
             return;
         }
-        // The next call's own connection shows whether a server somewhere else is still there, and until then nobody needs to know.
+        // The next call's own connection shows whether a server somewhere else is still there, and until then no agent needs to know.
         let may_be_idle = live.vitals.exchanges && !over_http;
         let quiet_at = if may_be_idle { now } else { live.vitals.heard_at } + keepalive;
         // A probe must not compete with a call in flight, unless that call is what made the line suspect.

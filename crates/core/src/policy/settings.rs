@@ -110,7 +110,7 @@ settings! {
         ;
         /// Consecutive failed health checks after which an idle connection is closed.
         failures: u8 = 2,
-        /// HTTP: send health checks to an idle server too. To a server that somebody else runs they are use: it may be billed for
+        /// HTTP: send health checks to an idle server too. To a server that another party runs they are use: it may be billed for
         /// them, or never scale to zero.
         over_http: bool = false,
     }

@@ -181,7 +181,7 @@ pub(super) fn settings(table: &ServerTable, server: &Node) -> Settings {
     time(table.start_timeout, &mut settings.dial.start);
     time(table.handshake_timeout, &mut settings.dial.handshake);
     time(table.keepalive, &mut settings.probe.keepalive);
-    // Whoever says how often a server is to be asked wants it asked, also where it is somewhere else.
+    // A configuration that says how often a server is asked wants it asked, also one at a URL.
     settings.probe.over_http |= table.keepalive.is_some();
     time(table.crash_grace, &mut settings.close.crash);
     time(table.close_timeout, &mut settings.close.term);

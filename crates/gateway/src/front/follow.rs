@@ -70,7 +70,7 @@ pub(super) async fn follow(
             () = front.closes(), if Session::is_own(&tape) => break,
             // Its principal may not see the server any more, or that is gone.
             () = loses_its_server(&front, &session, &mut listing), if Session::is_own(&tape) => break,
-            // Whoever waits for an answer still gets it, unless it is not for it any more.
+            // An agent that waits for an answer still gets it, unless it may not have it any more.
             () = &mut must_show_again, if Session::is_own(&tape) => break,
             () = &mut has_nothing_to_say => break,
             () = tokio::time::sleep(sse::KEEPALIVE) => next = Some(sse::COMMENT.into()),

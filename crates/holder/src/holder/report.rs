@@ -151,7 +151,7 @@ pub struct LineReport {
     /// Health problem of a server that is up: silent, or no call answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<String>,
-    /// Milliseconds since the server was last heard, while it serves. A server at a URL is asked nothing while nobody uses it.
+    /// Milliseconds since the server was last heard, while it serves. A server at a URL is asked nothing while no agent uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard_millis: Option<u64>,
     /// Process id of a local server.

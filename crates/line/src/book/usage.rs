@@ -21,7 +21,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Whoever dialled it was going to use it.
+    /// A generation that was just dialled counts as used.
     pub(crate) fn new(clock: Clock) -> Self {
         let last = AtomicU64::new(clock.now().nanos());
         Self { clock, last, awaited: AtomicBool::new(false), again: Notify::new() }

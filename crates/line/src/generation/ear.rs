@@ -69,7 +69,7 @@ pub(crate) struct Ear {
     /// Lines that were no frames, and answers that nobody waited for: how many, and the first of them.
     odd: AtomicU64,
     noise: Mutex<Vec<String>>,
-    /// What was heard of the server's lists, and nobody looked at yet: a bit for each list that changed, and [`GAP`].
+    /// What was heard of the server's lists since the tender last looked: a bit for each list that changed, and [`GAP`].
     lists: AtomicU8,
     /// What it said to agents before its handshake was over.
     early: Early,
@@ -78,7 +78,7 @@ pub(crate) struct Ear {
     stray: Mutex<Option<Stray>>,
 }
 
-/// The server may have said that a list changed, when nobody could hear it.
+/// The server may have said that a list changed while no stream was open.
 const GAP: u8 = 1 << 7;
 
 /// What was heard of a server's lists.

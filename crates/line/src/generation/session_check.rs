@@ -1,7 +1,7 @@
 //! Whether a server still knows the session that it was initialized for.
 //!
 //! A server can be restarted behind a process that lives on: a watcher, a shell loop, `exec` of itself, a proxy that starts its
-//! child again. The pipe stays open, and the new server answers each call with an error, because nobody has initialized it.
+//! child again. The pipe stays open, and the new server answers each call with an error, because no client has initialized it.
 //! The Python SDK 1.x says only "Invalid request parameters" and still answers `ping`. So the error of a call is compared with
 //! the answer to a list that this very generation has given before.
 
@@ -29,8 +29,8 @@ pub(super) struct SessionCheck {
 }
 
 impl Live {
-    /// True if the session can get lost without an end that the transport shows. Modern servers have none, and whoever holds a
-    /// shared server looks for itself.
+    /// True if the session can get lost without an end that the transport shows. Modern servers have none, and the
+    /// keeper of a shared server looks for itself.
     pub(crate) fn may_lose_session(&self) -> bool {
         self.era() == Era::Legacy && !matches!(self.reach, Reach::Hop(_))
     }

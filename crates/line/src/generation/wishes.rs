@@ -203,7 +203,7 @@ impl Wishes {
                 self.changed.notified().await;
                 continue;
             };
-            // Whoever wants to hear of something uses the server.
+            // An agent that subscribes uses the server.
             link.ledger.usage.mark();
             let Some(answer) = link.ask_when_room(method, Some(&params)).await else { return };
             // One that a server never answers must not keep the next from being asked.

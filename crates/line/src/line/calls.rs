@@ -220,7 +220,7 @@ impl Line {
     }
 
     /// A caller looks at the lists. That is use, also where the server is not asked, and what is to be read again then is: lists whose
-    /// time is over, and those of which the server may have said something that nobody could hear.
+    /// time is over, and those of which the server may have said something while no stream was open.
     pub(super) fn seen(&self, catalogue: &Catalogue) {
         if let Some(live) = self.live(None) {
             live.ledger.usage.mark();

@@ -45,7 +45,7 @@ impl Line {
         self.shared.wishes.forget(uri);
     }
 
-    /// An agent asks the server itself to tell of a resource: that nobody wanted to hear of it is not said any more.
+    /// An agent asks the server itself to tell of a resource: the unsubscription that was still to be sent is dropped.
     pub(crate) fn asks_for(&self, uri: &str) {
         self.shared.wishes.is_asked_for(uri);
     }

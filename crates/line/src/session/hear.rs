@@ -200,7 +200,7 @@ impl Session {
     fn answer_server(&mut self, frame: Frame, asker: Generation) {
         let Some(open) = &self.open else { return };
         match open.line.tell(frame.clone(), Some(asker)) {
-            // Whoever asked is gone.
+            // The agent is gone.
             Ok(()) | Err(Refused::Sealed) => {}
             Err(Refused::Full) => {
                 let line = open.line.clone();

@@ -61,7 +61,7 @@ impl Running {
         let news = self.news.0.clone();
         let Some(current) = self.current(generation) else { return };
         if current.gap.as_ref().is_none_or(AbortHandle::is_finished) {
-            // A proxy may cut streams every minute: until a caller comes nobody has to know.
+            // A proxy may cut streams every minute: what changed is looked at when a caller comes.
             let ledger = Arc::clone(&current.ledger);
             current.gap = Some(current.tasks.spawn(async move {
                 ledger.usage.next().await;

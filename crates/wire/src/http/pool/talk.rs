@@ -124,7 +124,7 @@ impl Http2 {
     /// True if nothing was sent on it for long, by nobody who still waits for something. It may have died unseen since: nobody asks
     /// while it is idle, and a call on a dead connection has an unknown outcome.
     pub(super) fn is_stale(self: &Arc<Self>) -> bool {
-        // Whoever waits for a response, or reads one, holds it too.
+        // A call that waits for a response, or reads one, holds it too.
         Arc::strong_count(self) == 1 && lock(&self.used).elapsed() >= IDLE_LONGEST
     }
 }
